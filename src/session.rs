@@ -259,6 +259,7 @@ impl Session {
             catalogue: catalogue_digest,
             harness: meanings.phases,
             harness_of_cuda: meanings.of_cuda,
+            harness_of_inline: meanings.of_inline,
             architectures: architectures(&spec, options.architectures.as_deref(), &targets)?,
             toolchain: toolchain.as_ref().map(|toolchain| toolchain.versions.clone()).unwrap_or_default(),
             sources: spec.sources.clone(),

@@ -2,10 +2,12 @@
 //!
 //! It does not know which action is to run, nor which of them runs next.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
 use t2t_host::cores;
+use t2t_model::action::Phase;
 use t2t_model::digest::Digest;
 use t2t_model::event::Event;
 use t2t_plan::dispatcher::{Command, Event as Told, Start};
@@ -162,6 +164,7 @@ impl Run<'_, '_> {
     /// Returns what an action gets of others beside what its manifest names: compiled kernels, the tuned configuration.
     fn given(&self, index: Index, device: Option<String>) -> Result<Given, Stop> {
         let mut given = Given { device, ..Given::default() };
+        given.warm.extend(self.parts_of_last(index));
         for (source, _) in self.session.graph.dependencies(index) {
             let Some(record) = self.schedule.settled(source).and_then(Settled::record) else { continue };
             if let (Some(archive), Some(_)) = (record.outputs.get("triton.tar.gz"), &given.device) {
@@ -176,6 +179,19 @@ impl Run<'_, '_> {
             }
         }
         Ok(given)
+    }
+
+    /// Returns the archive of the last compile of CUDA C++ that torch would build: the next one takes the parts that it need not make again.
+    fn parts_of_last(&self, index: Index) -> Option<PathBuf> {
+        let identity = &self.session.graph.action(index).identity;
+        let target = &identity.target;
+        let variant = self.session.spec.op(&target.op)?.variant(target.variant.as_deref()?)?;
+        if target.phase != Phase::Compile || !variant.is_inline() {
+            return None;
+        }
+        let archive = self.history.last(identity)?.outputs.get("triton.tar.gz")?.digest;
+        // What is damaged or gone is made again.
+        self.cas.get(archive).ok().map(|_| self.cas.path(archive))
     }
 
     pub(super) fn bytes(&self, digest: Digest) -> Result<Vec<u8>, Stop> {

@@ -59,4 +59,9 @@ impl Job {
     pub(crate) fn is_cuda(&self) -> bool {
         self.arguments.variant.as_ref().is_some_and(|variant| variant.cuda.is_some())
     }
+
+    /// Returns whether that CUDA C++ stands in the Python file of the wrapper.
+    pub(crate) fn is_inline(&self) -> bool {
+        self.arguments.variant.as_ref().is_some_and(|variant| variant.cuda.as_ref() == Some(&variant.file))
+    }
 }

@@ -73,7 +73,8 @@ pub(crate) fn files(
     let inside = |file: &String| RepoPath::new(file).ok();
     let paths: Vec<RepoPath> = kernels.chain(spec.ops.iter().flat_map(trusted)).filter_map(inside).collect();
     sources.look_at(&paths);
-    let cuda: Vec<RepoPath> = variants().filter_map(|variant| variant.cuda.as_ref().and_then(inside)).collect();
+    let in_cuda = || variants().filter(|variant| !variant.is_inline()).filter_map(|variant| variant.cuda.as_ref());
+    let cuda: Vec<RepoPath> = in_cuda().filter_map(inside).collect();
     // A file that is there and cannot be read is no word on the kernel: nothing may be judged for want of it.
     for path in paths.iter().chain(&cuda).filter(|path| sources.bytes(path).is_none()) {
         let file = path.under(root);
@@ -84,8 +85,7 @@ pub(crate) fn files(
         }
     }
     let kernels = variants().map(|variant| (variant.file.clone(), kernel_file(sources, &variant.file, "the variant")));
-    let cuda =
-        variants().filter_map(|variant| variant.cuda.as_ref()).map(|file| (file.clone(), cuda_file(sources, file)));
+    let cuda = in_cuda().map(|file| (file.clone(), cuda_file(sources, file)));
     let trusted = spec.ops.iter().flat_map(trusted);
     let values = spec.ops.iter().flat_map(|op| op.values().map(move |file| values_file(sources, op, file)));
     let values = values.collect::<Result<Vec<_>, _>>()?;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use t2t_model::action::{Action, DeviceClass, Source};
 use t2t_model::digest::Digest;
+use t2t_model::manifest::Fact;
 use t2t_model::path::RepoPath;
 use t2t_model::problem::Problem;
 use t2t_plan::graph::expand::{Inventory, KernelFile, expand};
@@ -19,7 +20,7 @@ ops:
     torch: F.softmax
     inputs: {input: [M, N]}
     kwargs: {dim: -1}
-    variants: [rows, {name: plain, lang: cuda}]
+    variants: [rows, {name: plain, lang: cuda}, {name: inline, lang: cuda, file: inline.py}]
 ";
 const SOURCE: &str = "kernels/softmax/plain.cu";
 const HEADER: &str = "kernels/softmax/reduce.cuh";
@@ -38,6 +39,7 @@ impl World {
         let closure = [SOURCE, HEADER].map(source).into();
         inventory.files.insert(SOURCE.to_owned(), KernelFile { closure, ..KernelFile::default() });
         inventory.harness_of_cuda = Digest::of(b"compile_cuda");
+        inventory.harness_of_inline = Digest::of(b"compile_inline");
         Self { spec, inventory }
     }
 
@@ -95,6 +97,23 @@ fn what_runs_on_a_device_depends_on_nvcc_and_what_is_not_judged_does_not() {
 }
 
 #[test]
+fn what_torch_would_build_depends_on_the_wrapper_on_torch_on_python_and_on_both_compilers() {
+    for class in [DeviceClass::Interpreter, device()] {
+        let world = World::new(class.clone());
+        let compile = world.action("softmax/inline:compile");
+        let wanted = ["architectures", "source.kernels/softmax/inline.py", "toolchain.nvcc", "variant.entry"];
+        let of_abi = ["toolchain.torch", "toolchain.python", "toolchain.cxx"];
+        for name in wanted.into_iter().chain(of_abi) {
+            assert!(compile.facts.contains_key(name), "{name}");
+        }
+        assert_eq!(compile.facts["harness"], Fact::Digest(Digest::of(b"compile_inline")));
+        let of_check = world.facts("softmax/inline:check");
+        let is_run = class != DeviceClass::Interpreter;
+        assert!(of_abi.iter().skip(1).all(|name| of_check.contains(*name) == is_run), "{of_check:?}");
+    }
+}
+
+#[test]
 fn what_is_in_triton_has_no_fact_more() {
     let world = World::new(device());
     for phase in ["compile", "check", "tune", "bench"] {
@@ -122,6 +141,7 @@ fn an_included_file_stands_for_the_variants_that_are_made_from_it() {
     for path in [SOURCE, HEADER, "kernels/softmax/plain.py"] {
         assert_eq!(files.targets(path).unwrap().unwrap(), ["softmax/plain"], "{path}");
     }
-    assert_eq!(files.targets("kernels/softmax").unwrap().unwrap(), ["softmax/rows", "softmax/plain"]);
+    let all = ["softmax/rows", "softmax/plain", "softmax/inline"];
+    assert_eq!(files.targets("kernels/softmax").unwrap().unwrap(), all);
     assert!(files.targets("other.cu").is_err(), "it looks like a file that nothing is made from");
 }

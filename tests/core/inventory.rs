@@ -38,6 +38,7 @@ pub fn inventory(spec: &Spec, class: DeviceClass, broken: &str) -> Inventory {
             .map(|phase| (phase.parse().unwrap(), digest))
             .into(),
         harness_of_cuda: digest,
+        harness_of_inline: digest,
         architectures: vec!["sm_90a".to_owned()],
         toolchain: BTreeMap::new(),
         sources: Vec::new(),

@@ -305,6 +305,16 @@ fn a_variant_in_cuda_is_a_cu_and_the_python_beside_it() {
 }
 
 #[test]
+fn a_python_file_with_cuda_in_it_is_the_wrapper_too() {
+    let op = add("variants: [{name: a, lang: cuda, file: own.py}, {name: b, lang: cuda, path: lib/own.py}]");
+    let files = |variant: &Variant| (variant.file.clone(), variant.cuda.clone(), variant.is_inline());
+    let both = |file: &str| (file.to_owned(), Some(file.to_owned()), true);
+    assert_eq!(op.variants.iter().map(files).collect::<Vec<_>>(), [both("kernels/x/own.py"), both("lib/own.py")]);
+    let names = op.variants[0].facts(Phase::Compile).into_keys().collect::<Vec<_>>().join(" ");
+    assert_eq!(names, "call cuda entry lanes module", "what it has torch build is known once its wrapper runs");
+}
+
+#[test]
 fn an_operator_has_methods_and_no_other_variant_speaks_of_them() {
     let lines = "methods: {backward: 'bwd(grad, output)'}\nvariants: [v1, {name: v2, call: 'entry(input, other)'}, {name: v3, methods: {}}]";
     let op = add(lines);

@@ -2,8 +2,10 @@
 //!
 //! What they do on a device is in `gpu`.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::OnceLock;
+use std::time::Instant;
 
 use serde_json::Value;
 
@@ -161,6 +163,70 @@ fn what_nvcc_refuses_is_told_at_its_line() {
     std::fs::remove_file(workspace.path(SOURCE)).unwrap();
     let told = compiled(&workspace).told;
     assert!(told.contains(&format!("{SOURCE}: no such file")), "{told}");
+}
+
+const INLINE: &str = "gelu/inline:compile";
+const INLINE_FILE: &str = "kernels/gelu/inline.py";
+
+/// Returns the names of the object files that the last compile of a Python file kept for the next one.
+fn parts(workspace: &Workspace) -> BTreeSet<String> {
+    workspace.write("parts.tar.gz", workspace.artifact(INLINE, "triton.tar.gz"));
+    let told = Command::new("tar").arg("-tzf").arg(workspace.path("parts.tar.gz")).output().unwrap();
+    let names = String::from_utf8(told.stdout).unwrap();
+    names.lines().filter_map(|name| name.strip_prefix("PARTS/")?.strip_suffix(".o")).map(str::to_owned).collect()
+}
+
+#[test]
+fn what_a_python_file_has_torch_build_is_built_without_a_device_and_an_edited_kernel_changes_one_part() {
+    if !has_nvcc() {
+        return;
+    }
+    let workspace = copied("examples/cuda");
+    let told = workspace.build(&[INLINE, "gelu/inline:check"]);
+    assert_eq!((told.code, workspace.outcome(INLINE).as_str()), (Some(0), "passed"), "{}", told.told);
+    assert_eq!(workspace.outcome("gelu/inline:check"), "not-judged");
+    let resources = workspace.document(INLINE, "resources");
+    let kernels = resources["kernels"].as_array().unwrap();
+    assert_eq!(kernels.len(), 4, "float32, float64, float16, bfloat16: {resources}");
+    assert!(kernels.iter().all(|kernel| kernel["registers"].as_u64().unwrap() > 8), "{resources}");
+    let ir = |stage: &str| workspace.run(&["ir", "gelu/inline", "--stage", stage]);
+    assert!(ir("ptx").out.contains(".entry _Z11gelu_kernel"), "{}", ir("ptx").told);
+    let first = parts(&workspace);
+    assert_eq!(first.len(), 3, "the binding, the host half, the kernels: {first:?}");
+
+    let is_stale = || stale(&workspace).iter().any(|line| line.contains(INLINE));
+    workspace.edit(INLINE_FILE, "import torch\n", "# torch\nimport torch\n");
+    assert!(!is_stale(), "a comment has no meaning");
+    workspace.edit(INLINE_FILE, "0.5f * x *", "x * 0.5f *");
+    let begun = Instant::now();
+    let told = workspace.build(&[INLINE]);
+    assert_eq!(workspace.outcome(INLINE), "passed", "{}", told.told);
+    println!("an edited kernel was compiled in {:?}", begun.elapsed());
+    assert_eq!(parts(&workspace).intersection(&first).count(), 2, "torch's headers are not read again");
+}
+
+#[test]
+fn what_a_python_file_has_torch_build_and_cannot_be_built_is_told_at_its_line() {
+    if !has_nvcc() {
+        return;
+    }
+    let workspace = copied("examples/cuda");
+    let plain = "from torch.utils.cpp_extension import load, load_inline\n\n\ndef gelu(input):\n    return input\n\n\n";
+    let rejected = |more: &str| {
+        workspace.write(INLINE_FILE, format!("{plain}{more}"));
+        let told = workspace.build(&[INLINE]);
+        assert_eq!(told.code, Some(1), "{}", told.told);
+        (workspace.outcome(INLINE), told.told)
+    };
+    let (class, told) = rejected("");
+    assert!(class == "source" && told.contains("nothing calls `load_inline`"), "{class}: {told}");
+    let (class, told) = rejected("module = load('m', ['m.cu'])\n");
+    assert!(class == "source" && told.contains("inline.py:8") && told.contains("`load` of `m`"), "{class}: {told}");
+    // Without torch's headers a compiler is quick.
+    let text = "module = load_inline('m', \"\"\"\nint f() {\n  return one;\n}\n\"\"\", no_implicit_headers=True)\n";
+    let (class, told) = rejected(text);
+    assert_eq!(class, "compile-error", "{told}");
+    assert!(told.contains("inline.py:10") && told.contains("return one;"), "{told}");
 }
 
 #[test]

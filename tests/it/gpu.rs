@@ -155,6 +155,23 @@ fn a_variant_in_cuda_is_judged_and_measured_beside_one_in_triton() {
 
 #[test]
 #[ignore = "needs a CUDA device: tests/gpu.sh runs it"]
+fn what_a_python_file_has_torch_build_is_judged_and_measured_and_what_torch_computes_in_it_is_seen() {
+    if !cuda::has_nvcc() {
+        return;
+    }
+    let workspace = adoption::copied("examples/cuda");
+    let ran = built(build(&workspace, &["--device", "cuda", "--op", "gelu"]));
+    assert_eq!(ran.code, Some(0), "{}", ran.told);
+    assert_eq!(document(&workspace, "gelu/inline:check", "verdict")["verdict"], "passed", "{}", ran.told);
+    println!("gelu/inline: {}", document(&workspace, "gelu/inline:bench", "bench"));
+    workspace.edit("kernels/gelu/inline.py", "  return output;\n}", "  return at::gelu(input);\n}");
+    let ran = built(build(&workspace, &["--device", "cuda", "gelu/inline:check"]));
+    let record = workspace.record_on(class(), "gelu/inline:check").unwrap();
+    assert_eq!(record.outcome, Outcome::Rejected { class: "torch-fallback".to_owned() }, "{}", ran.told);
+}
+
+#[test]
+#[ignore = "needs a CUDA device: tests/gpu.sh runs it"]
 fn what_is_wrong_in_cuda_is_rejected_and_ends_its_own_process_alone() {
     if !cuda::has_nvcc() {
         return;

@@ -19,11 +19,11 @@ use t2t_store::installed::Places as Modules;
 use t2t_store::kept;
 
 /// The format of what is kept; another number is read as nothing. 1: first. 2: behind a digest. 3: names of aten with `_`. 4: where modules
-/// are found, and what torch's functions take. 5: nvcc.
-const VERSION: u32 = 5;
+/// are found, and what torch's functions take. 5: nvcc. 6: g++.
+const VERSION: u32 = 6;
 
-/// Where nvcc may come to lie without a trace in the environment.
-const OF_MACHINE: &str = "/usr/local/cuda/bin/nvcc";
+/// Where nvcc may come to lie without a trace in the environment, and the machine's C++ compiler.
+const OF_MACHINE: [&str; 2] = ["/usr/local/cuda/bin/nvcc", "/usr/bin/g++"];
 
 /// An interpreter, and why it was taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,7 +97,7 @@ pub struct Toolchain {
     state: Digest,
     /// Where modules are found. The times of the folders of `sys.path` are part of the state.
     pub modules: Modules,
-    /// Versions by name: `python`, `torch`, `triton`, `numpy`, `ptxas`, `nvcc`, and others.
+    /// Versions by name: `python`, `torch`, `triton`, `numpy`, `ptxas`, `nvcc`, `cxx`, and others.
     pub versions: BTreeMap<String, String>,
     /// Where nvcc is.
     pub nvcc: Option<PathBuf>,
@@ -208,9 +208,9 @@ fn state(python: &Path, search: Option<&OsStr>, path: &[String], nvcc: Option<&P
     Digest::of(text.as_bytes())
 }
 
-/// Returns the places of nvcc: the one that the probe found, and the one that it looks at last.
+/// Returns the places of compilers: nvcc as the probe found it, and where it looks last, and g++.
 fn compilers(found: Option<&Path>) -> impl Iterator<Item = PathBuf> {
-    found.into_iter().chain([Path::new(OF_MACHINE)]).map(Path::to_owned)
+    found.map(Path::to_owned).into_iter().chain(OF_MACHINE.map(PathBuf::from))
 }
 
 /// Returns the `pyvenv.cfg` of the environment of `python`.

@@ -14,7 +14,7 @@ pub struct Class {
 }
 
 /// All classes, in the order in which a check asks.
-pub const CLASSES: [Class; 25] = [
+pub const CLASSES: [Class; 26] = [
     class(
         "source",
         "the kernel file cannot be used: it is missing, is not Python, lacks its entry, or raises when it is imported",
@@ -34,6 +34,11 @@ pub const CLASSES: [Class; 25] = [
         "architecture",
         "nvcc does not compile for an architecture, or nothing that it compiled runs on the device",
         "take the architecture out of `TORCH_CUDA_ARCH_LIST` or `targets:`, add the device's own, or install another nvcc",
+    ),
+    class(
+        "abi",
+        "what compile built of CUDA C++ is for another torch, Python or C++ ABI than the one that is there",
+        "`t2t build OP/VARIANT:compile --force` builds it for this environment; see that both machines have the same torch and Python",
     ),
     class(
         "exception",

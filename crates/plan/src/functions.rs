@@ -114,6 +114,10 @@ pub const COMPILE: Function = Function { name: "compile:compile_variant", import
 pub const COMPILE_CUDA: Function =
     Function { name: "compile_cuda:compile_cuda", imports: Imports::Nothing, warm_up: WarmUp::Useless, ..PLAIN };
 
+/// Compiles the CUDA C++ that a variant's Python file has torch build.
+pub const COMPILE_INLINE: Function =
+    Function { name: "compile_inline:compile_inline", imports: Imports::FakeTensors, ..PLAIN };
+
 /// Makes the inputs of an op's own cases.
 pub const PREPARE: Function = Function {
     name: "prepare:prepare",
@@ -162,11 +166,12 @@ pub const SCREEN: Function = Function { name: "screen:screen", is_timed: true, .
 pub const REPRO: Function = Function { name: "repro:write", is_trusted: true, ..PLAIN };
 
 /// All of them.
-pub const FUNCTIONS: [&Function; 15] = [
+pub const FUNCTIONS: [&Function; 16] = [
     &CALIBRATE,
     &ANALYZE,
     &COMPILE,
     &COMPILE_CUDA,
+    &COMPILE_INLINE,
     &PREPARE,
     &CANDIDATE,
     &JUDGE,

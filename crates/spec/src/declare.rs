@@ -169,10 +169,18 @@ impl Variant {
         select(&whole(self), &["name", "entry", "call", "methods", "deterministic"])
     }
 
+    /// Returns whether its CUDA C++ stands in the Python file of its wrapper, which has torch build it (`load_inline`).
+    #[must_use]
+    pub fn is_inline(&self) -> bool {
+        self.cuda.as_ref() == Some(&self.file)
+    }
+
     /// Returns what a phase reads of the variant's declaration. Its file enters a key by its contents, and not here.
     #[must_use]
     pub fn facts(&self, phase: Phase) -> Facts {
         let read: &[&str] = match phase {
+            // What torch would build is known once the wrapper runs.
+            Phase::Compile if self.is_inline() => &["module", "cuda", "entry", "call", "methods", "lanes"],
             // nvcc reads no Python.
             Phase::Compile if self.cuda.is_some() => &["cuda"],
             Phase::Compile => &["module", "entry", "call", "methods", "lanes"],

@@ -226,7 +226,7 @@ pub struct Variant {
     pub file: String,
     /// The installed module that defines the wrapper, where no file of the workspace does.
     pub module: Option<String>,
-    /// The file with the kernels in CUDA C++ that the wrapper launches, relative to the workspace; None where they are in Triton. In Triton's requests there is none.
+    /// The file with the kernels in CUDA C++ that the wrapper launches, relative to the workspace: a `.cu`, or the wrapper's own where that has torch build them. None where they are in Triton; in Triton's requests there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cuda: Option<String>,
     /// The wrapper that the file must define, as in `softmax` or `Softmax.apply`.

@@ -59,13 +59,15 @@ impl Reader<'_, '_> {
         let named = module.clone().or_else(|| text("path")).or_else(|| text("file").map(below));
         let ending = if is_cuda { "cu" } else { "py" };
         let named = named.unwrap_or_else(|| below(format!("{name}.{ending}")));
+        // A Python file has torch build the CUDA C++ in it.
+        let is_inline = is_cuda && named.strip_suffix(".py").is_some();
         let operator = || {
             let own = text("operator").map(|file| if text("path").is_some() { file } else { below(file) });
             own.unwrap_or_else(|| format!("{}.py", named.trim_end_matches(".cu")))
         };
         Some(Variant {
             name: name.to_owned(),
-            file: if is_cuda { operator() } else { named.clone() },
+            file: if is_cuda && !is_inline { operator() } else { named.clone() },
             module,
             cuda: is_cuda.then_some(named),
             call,
@@ -129,12 +131,16 @@ impl Reader<'_, '_> {
             }
             return;
         }
-        if let Some(file) = named.filter(|file| !ends_in(file, ".cu")) {
+        let is_inline = named.is_some_and(|file| ends_in(file, ".py"));
+        if let Some(file) = named.filter(|file| !is_inline && !ends_in(file, ".cu")) {
             let hint =
-                "name the `.cu`; the Python file beside it launches its kernels, or the one that `operator` names";
-            self.fault(file.place, "the file of a variant in CUDA C++ does not end in `.cu`", hint);
+                "name the `.cu`, whose kernels a Python file launches, or the Python file that calls `load_inline`";
+            self.fault(file.place, "the file of a variant in CUDA C++ ends in neither `.cu` nor `.py`", hint);
         }
-        if let Some(operator) = node.get("operator").filter(|operator| !ends_in(operator, ".py")) {
+        if let Some(operator) = node.get("operator").filter(|_| is_inline) {
+            let hint = "keep one: a Python file with CUDA C++ in it has the wrapper, too";
+            self.fault(operator.place, "a variant has a Python file and `operator`", hint);
+        } else if let Some(operator) = node.get("operator").filter(|operator| !ends_in(operator, ".py")) {
             self.fault(operator.place, "`operator` does not end in `.py`", "name the Python file that has the wrapper");
         }
         if let Some(module) = node.get("module") {

@@ -24,8 +24,8 @@ pub(crate) const PACKAGE: &str = "t2t_harness";
 /// The package in it whose functions are called: a file each.
 const PHASES: &str = "phases";
 
-/// The format of the file that keeps what parsing told. 1: no version. 2: behind a digest. 3: meanings of `t2t python 2`. 4: without what is imported for type checkers. 5: with the compile of CUDA C++ apart.
-const VERSION: u32 = 5;
+/// The format of the file that keeps what parsing told. 1: no version. 2: behind a digest. 3: meanings of `t2t python 2`. 4: without what is imported for type checkers. 5: with the compile of CUDA C++ apart. 6: with that of CUDA C++ in a Python file apart.
+const VERSION: u32 = 6;
 
 /// How often the harness is put in its place again if it is removed meanwhile.
 const PLACED: usize = 8;
@@ -49,6 +49,9 @@ fn modules(phase: Phase) -> &'static [&'static str] {
 /// The module whose function compiles CUDA C++ in the place of the one of [`Phase::Compile`].
 const OF_CUDA: &str = "compile_cuda";
 
+/// The same, where it stands in a Python file.
+const OF_INLINE: &str = "compile_inline";
+
 /// What the harness files mean to those that import them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Meanings {
@@ -56,6 +59,8 @@ pub struct Meanings {
     pub phases: BTreeMap<Phase, Digest>,
     /// That of those that the compile of CUDA C++ imports.
     pub of_cuda: Digest,
+    /// That of those that the compile of CUDA C++ in a Python file imports.
+    pub of_inline: Digest,
 }
 
 /// The harness files: those carried, or those of a folder that a developer names. A name has `/` between its parts, as in `cases/inputs.py`.
@@ -139,7 +144,7 @@ impl Harness {
         Phase::ALL
             .into_iter()
             .flat_map(modules)
-            .chain([&OF_CUDA])
+            .chain([&OF_CUDA, &OF_INLINE])
             .map(|module| format!("{PACKAGE}.{PHASES}.{module}"))
             .collect()
     }
@@ -173,9 +178,10 @@ impl Harness {
         let mut files = Carried { harness: self, read: BTreeMap::new() };
         let of = |phase| Some((phase, meaning(modules(phase), &mut files)?));
         let phases = Phase::ALL.into_iter().filter_map(of).collect();
-        // `$T2T_HARNESS` may name one without it, for which no CUDA C++ is compiled.
-        let of_cuda = meaning(&[OF_CUDA], &mut files).unwrap_or_else(|| Digest::of(&[]));
-        Meanings { phases, of_cuda }
+        // `$T2T_HARNESS` may name one without them, for which no CUDA C++ is compiled.
+        let mut of = |module| meaning(&[module], &mut files).unwrap_or_else(|| Digest::of(&[]));
+        let (of_cuda, of_inline) = (of(OF_CUDA), of(OF_INLINE));
+        Meanings { phases, of_cuda, of_inline }
     }
 }
 
@@ -224,7 +230,9 @@ mod tests {
                 assert!(harness.files.contains_key(&format!("{PHASES}/{module}.py")), "{phase} calls {module}");
             }
         }
-        assert!(harness.files.contains_key(&format!("{PHASES}/{OF_CUDA}.py")));
+        for module in [OF_CUDA, OF_INLINE] {
+            assert!(harness.files.contains_key(&format!("{PHASES}/{module}.py")), "{module}");
+        }
     }
 
     #[test]

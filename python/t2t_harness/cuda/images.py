@@ -16,11 +16,32 @@ INDEX = "index.json"
 """The file in it that says what that is, as JSON (`Index`)."""
 
 
-class Index(TypedDict):
+PARTS = "PARTS"
+"""The folder that holds what modules of torch's are made of, for the next compile."""
+
+
+class ModuleFacts(TypedDict):
+    """A module of torch's that was built."""
+
+    name: str
+    kernels: list[str]
+    """Their names, as the driver has them."""
+
+
+class OfTorch(TypedDict, total=False):
+    """What an archive says of modules of torch's, if it has any."""
+
+    abi: dict[str, str]
+    """What they fit: torch, Python, C++ ABI."""
+    modules: dict[str, ModuleFacts]
+    """By the digest of what they are built from."""
+
+
+class Index(OfTorch):
     """What an archive holds."""
 
     file: str
-    """The `.cu`, relative to the workspace."""
+    """The `.cu`, or the Python file that has torch build, relative to the workspace."""
     compiler: str
     architectures: list[str]
 
@@ -32,6 +53,11 @@ class NoImage(RuntimeError):
 def member(target: str, ending: str) -> str:
     """Returns the name in an archive of a stage for an architecture."""
     return f"{FOLDER}/{target}.{ending}"
+
+
+def library(digest: str) -> str:
+    """Returns the name in an archive of a module of torch's."""
+    return member(digest, "so")
 
 
 def image(files: Mapping[str, bytes], capability: tuple[int, int]) -> bytes:

@@ -68,6 +68,17 @@ def identity(nvcc: Path) -> str | None:
     return f"{version.group(1)} ({', '.join([*parts, *headers(nvcc)])})"
 
 
+def cxx() -> str | None:
+    """Returns the version of the C++ compiler that reads files for nvcc, `g++`; None where there is none."""
+    try:
+        told = subprocess.run(
+            ["g++", "-dumpfullversion"], capture_output=True, text=True, timeout=10, check=False
+        ).stdout
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return told.strip() or None
+
+
 def headers(nvcc: Path) -> list[str]:
     """Returns the versions of what lies beside nvcc: those of packages, or those that the toolkit's `version.json` names."""
     root = nvcc.parent.parent

@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import ctypes
 import glob
+import operator
 import os
+import struct
 import subprocess
 import sys
 import tempfile
@@ -39,11 +41,17 @@ INVALID_VALUE = 1
 FREE_SHARED = 48 << 10
 """Bytes of shared memory that a launch may have without asking."""
 
+ALIGNED = 16
+"""Bytes at a multiple of which each argument lies: the most that a vector type of CUDA asks for."""
+
 INTEGERS: dict[int, Any] = {1: ctypes.c_int8, 2: ctypes.c_int16, 4: ctypes.c_int32, 8: ctypes.c_int64}
 """Integers by their bytes."""
 
 FLOATS: dict[int, Any] = {4: ctypes.c_float, 8: ctypes.c_double}
 """Floats by their bytes."""
+
+INTEGER_CODES, FLOAT_CODES = {1: "b", 2: "h", 4: "i", 8: "q"}, {4: "f", 8: "d"}
+"""What `struct` calls them."""
 
 Launch = Callable[[], None]
 """Does a launch that is ready."""
@@ -81,17 +89,21 @@ class Module:
         """Returns the kernel of this name. Whether the file has it is found out at its first launch."""
         if name.startswith("__"):
             raise AttributeError(name)
-        return self.kernel(name)
+        kernel = self.kernel(name)
+        # Python looks here first the next time.
+        self.__dict__[name] = kernel
+        return kernel
 
     def kernel(self, name: str) -> Kernel:
         """Returns the kernel of this name, as an attribute does."""
-        if name not in self._kernels:
-            self._kernels[name] = Kernel(self, name)
-        return self._kernels[name]
+        kernel = self._kernels.get(name)
+        if kernel is None:
+            # The first one of several threads.
+            kernel = self._kernels.setdefault(name, Kernel(self, name))
+        return kernel
 
-    def handle(self) -> tuple[int, ctypes.c_void_p]:
-        """Returns the current context, made where there is none, and the module's handle in it. Raises CudaError, and what compiling raises."""
-        context = current_context()
+    def handle(self, context: int) -> ctypes.c_void_p:
+        """Returns the module's handle in the current context. Raises CudaError, and what compiling raises."""
         if context not in self._handles:
             capability = device_capability()
             if capability not in self._images:
@@ -100,7 +112,7 @@ class Module:
             loaded = ctypes.c_void_p()
             call("cuModuleLoadData", ctypes.byref(loaded), ctypes.c_char_p(self._images[capability]))
             self._handles[context] = loaded
-        return context, self._handles[context]
+        return self._handles[context]
 
 
 class Kernel:
@@ -108,8 +120,7 @@ class Kernel:
 
     def __init__(self, module: Module, name: str) -> None:
         self.module, self.name = module, name
-        self._functions: dict[int, tuple[ctypes.c_void_p, list[int]]] = {}
-        self._shared: dict[int, int] = {}
+        self._functions: dict[int, Function] = {}
 
     def __getitem__(self, how: tuple[Any, ...]) -> Callable[..., None]:
         """Returns the function that launches the kernel so."""
@@ -134,66 +145,159 @@ class Kernel:
         self, grid: tuple[int, ...], block: tuple[int, ...], shared: int, stream: int, args: Sequence[object]
     ) -> None:
         """Launches the kernel. Raises TypeError for arguments that it does not take, and CudaError for what the driver refuses. A grid of no blocks launches nothing."""
-        context, function, sizes = self.function()
-        if len(args) != len(sizes):
-            raise TypeError(f"`{self.name}` takes {len(sizes)} arguments, and is given {len(args)}")
+        function = self.function()
+        if len(args) != len(function.sizes):
+            raise TypeError(f"`{self.name}` takes {len(function.sizes)} arguments, and is given {len(args)}")
         if 0 in grid:
             return
-        if shared > max(FREE_SHARED, self._shared.get(context, 0)):
-            call("cuFuncSetAttribute", function, ctypes.c_int(DYNAMIC_SHARED), ctypes.c_int(shared))
-            self._shared[context] = shared
-        values = [self.passed(place, value, size) for place, (value, size) in enumerate(zip(args, sizes, strict=True))]
-        pointers = (ctypes.c_void_p * len(values))(*(ctypes.addressof(value) for value in values))
-        sides = [ctypes.c_uint(side) for side in (*grid, *block)]
-        call("cuLaunchKernel", function, *sides, ctypes.c_uint(shared), ctypes.c_void_p(stream), pointers, None)
+        if shared > function.shared:
+            call("cuFuncSetAttribute", function.handle, ctypes.c_int(DYNAMIC_SHARED), ctypes.c_int(shared))
+            function.shared = shared
+        types = tuple(map(type, args))
+        packing = function.packings.get(types)
+        if packing is None:
+            packing = function.packings[types] = self.packing(args, function.sizes)
+        memory, pointers = self.packed(packing, args, function.sizes)
+        # A ctypes function without declared types is the fastest to call.
+        result = function.launch(function.handle, *grid, *block, shared, ctypes.c_void_p(stream), pointers, None)
+        packing.spare.append((memory, pointers))
+        if result != 0:
+            require(result, "cuLaunchKernel")
 
-    def function(self) -> tuple[int, ctypes.c_void_p, list[int]]:
-        """Returns the current context, the kernel's handle in it, and the bytes of each of its parameters. Raises CudaError where the file has no such kernel."""
-        context, module = self.module.handle()
-        if context not in self._functions:
-            function = ctypes.c_void_p()
-            try:
-                call("cuModuleGetFunction", ctypes.byref(function), module, ctypes.c_char_p(self.name.encode()))
-            except CudaError as error:
-                message = f'{self.module.source.name} has no kernel `{self.name}`; is it `extern "C"`? ({error})'
-                raise CudaError(message) from None
-            self._functions[context] = (function, parameter_sizes(function))
-        return (context, *self._functions[context])
+    def function(self) -> Function:
+        """Returns the kernel in the current context, loaded. Raises CudaError where the file has no such kernel."""
+        context = current_context()
+        function = self._functions.get(context)
+        if function is None:
+            function = self._functions[context] = self.found(self.module.handle(context))
+        return function
 
-    def passed(self, place: int, value: object, size: int) -> Any:
-        """Returns an argument as C holds it, in `size` bytes. Raises TypeError where it has another size, or no form in C."""
-        made: Any = None
-        if isinstance(value, (ctypes._SimpleCData, ctypes.Structure, ctypes.Array)):
-            made = value
-        elif hasattr(value, "data_ptr"):
-            made = ctypes.c_void_p(value.data_ptr())
-        elif value is None:
-            made = ctypes.c_void_p()
-        elif isinstance(value, float) and size in FLOATS:
-            made = FLOATS[size](value)
-        elif isinstance(value, int) and size in INTEGERS:
-            made = INTEGERS[size](value)
+    def found(self, module: ctypes.c_void_p) -> Function:
+        """Returns the kernel of a module's handle. Raises CudaError where the file has no such kernel."""
+        handle = ctypes.c_void_p()
+        try:
+            call("cuModuleGetFunction", ctypes.byref(handle), module, ctypes.c_char_p(self.name.encode()))
+        except CudaError as error:
+            message = f'{self.module.source.name} has no kernel `{self.name}`; is it `extern "C"`? ({error})'
+            raise CudaError(message) from None
+        return Function(handle, parameter_sizes(handle))
+
+    def packing(self, args: Sequence[object], sizes: Sequence[int]) -> Packing:
+        """Returns how arguments of the types of these are packed. Raises TypeError where one has another size, or no form in C."""
+        forms = []
+        for place, (value, size) in enumerate(zip(args, sizes, strict=True)):
+            form = form_of(value, size)
+            if form is None:
+                given = type(value).__name__
+                raise TypeError(f"argument {place} of `{self.name}` has {size} bytes, and is given {given}")
+            forms.append(form)
+        return Packing(forms, sizes)
+
+    def packed(self, packing: Packing, args: Sequence[object], sizes: Sequence[int]) -> Buffer:
+        """Returns the arguments where the driver reads them. Raises OverflowError for a number that its parameter does not hold."""
+        values: list[Any] = list(args)
+        for place, make in packing.made:
+            values[place] = make(values[place])
+        buffer = packing.buffer()
+        try:
+            packing.pack_into(buffer[0], 0, *values)
+        except (struct.error, OverflowError):
+            packing.pack_into(buffer[0], 0, *map(self.held, range(len(sizes)), values, args, sizes))
+        return buffer
+
+    def held(self, place: int, value: Any, given: object, size: int) -> Any:
+        """Returns a number as its parameter holds it: unsigned ones as signed, a float that is too large as an infinity. Raises OverflowError where it does not fit."""
+        if isinstance(given, float):
+            return FLOATS[size](value).value
+        if isinstance(given, int):
             if not -(1 << 8 * size - 1) <= value < 1 << 8 * size:
                 raise OverflowError(f"argument {place} of `{self.name}` has {size} bytes, and {value} is too large")
-        if made is None or ctypes.sizeof(made) != size:
-            raise TypeError(f"argument {place} of `{self.name}` has {size} bytes, and is given {type(value).__name__}")
-        return made
+            return INTEGERS[size](value).value
+        return value
+
+
+class Function:
+    """A kernel in a context: its handle, the bytes of each parameter, and what its launches have found out."""
+
+    def __init__(self, handle: ctypes.c_void_p, sizes: list[int]) -> None:
+        self.handle, self.sizes = handle, sizes
+        self.launch: Callable[..., int] = driver().cuLaunchKernel
+        self.shared = FREE_SHARED
+        """Bytes of dynamic shared memory that a launch may have."""
+        self.packings: dict[tuple[type, ...], Packing] = {}
+        """How arguments are packed, by their types."""
+
+
+Buffer = tuple[Any, Any]
+"""Memory for the arguments of a launch, and pointers to each."""
+
+Form = tuple[str, Callable[[Any], Any] | None]
+"""What `struct` calls an argument, and what makes a value for it of the argument where it is none itself."""
+
+
+class Packing:
+    """How arguments of certain types lie in memory. A launch takes a buffer and puts it back, so that threads share none."""
+
+    def __init__(self, forms: Sequence[Form], sizes: Sequence[int]) -> None:
+        codes = [f"{code}{-size % ALIGNED}x" for (code, _), size in zip(forms, sizes, strict=True)]
+        self.layout = struct.Struct("=" + "".join(codes))
+        self.pack_into = self.layout.pack_into
+        slots = [size + -size % ALIGNED for size in sizes]
+        self.starts = [sum(slots[:place]) for place in range(len(slots))]
+        self.made = [(place, make) for place, (_, make) in enumerate(forms) if make is not None]
+        self.spare: list[Buffer] = []
+
+    def buffer(self) -> Buffer:
+        """Returns a buffer that no launch has."""
+        try:
+            return self.spare.pop()
+        except IndexError:
+            memory = ctypes.create_string_buffer(max(self.layout.size, 1))
+            first = ctypes.addressof(memory)
+            return memory, (ctypes.c_void_p * len(self.starts))(*(first + start for start in self.starts))
+
+
+def form_of(value: object, size: int) -> Form | None:
+    """Returns the form in C of an argument of so many bytes; None where it has none. Its type decides, not its value."""
+    if isinstance(value, (ctypes._SimpleCData, ctypes.Structure, ctypes.Array)):
+        return (f"{size}s", bytes) if ctypes.sizeof(value) == size else None
+    if hasattr(value, "data_ptr"):
+        return ("Q", operator.methodcaller("data_ptr")) if size == ctypes.sizeof(ctypes.c_void_p) else None
+    if value is None:
+        return ("Q", lambda _: 0) if size == ctypes.sizeof(ctypes.c_void_p) else None
+    if isinstance(value, float) and size in FLOAT_CODES:
+        return FLOAT_CODES[size], None
+    if isinstance(value, int) and size in INTEGER_CODES:
+        return INTEGER_CODES[size], None
+    return None
 
 
 def axes(given: Any) -> tuple[int, ...]:
     """Returns a grid or a block as three numbers. Raises TypeError where it is none."""
-    sides = tuple(int(side) for side in given) if isinstance(given, (tuple, list)) else (int(given),)
+    if type(given) is int:
+        return given, 1, 1
+    sides = tuple(map(int, given)) if isinstance(given, (tuple, list)) else (int(given),)
     if not 1 <= len(sides) <= 3:
         raise TypeError(f"a grid and a block have one to three sides, and {given} has {len(sides)}")
-    return (*sides, *(1,) * (3 - len(sides)))
+    return (*sides, 1, 1)[:3]
 
 
 def stream_of(stream: Any) -> int:
     """Returns the handle of a stream: a number, or what torch has; without one that of torch's current stream, else the default one."""
-    if stream is None:
-        torch = sys.modules.get("torch")
-        stream = 0 if torch is None else torch.cuda.current_stream()
-    return int(getattr(stream, "cuda_stream", stream))
+    return current_stream() if stream is None else int(getattr(stream, "cuda_stream", stream))
+
+
+def current_stream() -> int:
+    """Returns the handle of torch's current stream, that of the default one where there is no torch."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return 0
+    try:
+        # As Triton asks: no object is made.
+        own = torch._C
+        return int(own._cuda_getCurrentRawStream(own._cuda_getDevice()))
+    except AttributeError:
+        return int(torch.cuda.current_stream().cuda_stream)
 
 
 def parameter_sizes(function: ctypes.c_void_p) -> list[int]:
@@ -239,7 +343,9 @@ def require(result: int, name: str) -> None:
 def current_context() -> int:
     """Returns the current context of this thread, that of the first device where there was none."""
     context = ctypes.c_void_p()
-    call("cuCtxGetCurrent", ctypes.byref(context))
+    result = driver().cuCtxGetCurrent(ctypes.byref(context))
+    if result != 0:
+        require(result, "cuCtxGetCurrent")
     if not context.value:
         device = ctypes.c_int()
         call("cuDeviceGet", ctypes.byref(device), 0)

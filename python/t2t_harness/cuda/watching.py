@@ -8,12 +8,12 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_harness.counting import counting, queues, streams
-from t2t_harness.cuda import images, t2t_cuda
+from t2t_harness.cuda import images, inline, modules, t2t_cuda
 from t2t_harness.faults import failure
 from t2t_harness.triton import launchers, launching, refusals, stage, warm
 
@@ -27,22 +27,26 @@ PUBLIC = "t2t_cuda"
 @contextlib.contextmanager
 def lane(request: Common) -> Iterator[launchers.Counted]:
     """Makes the process what a wrapper expects of the lane, as `stage.lane` does, and gives it what was compiled of CUDA C++."""
-    with stage.lane(request) as count:
+    with stage.lane(request) as count, contextlib.ExitStack() as replaced:
         # Whatever lies in the workspace under that name.
         sys.modules[PUBLIC] = t2t_cuda
-        if request["lane"] == "cuda":
-            provide(request)
+        if request["lane"] == "cuda" and (held := provide(request)):
+            load_inline = modules.provider(held, Path(request["scratch"]) / "modules")
+            replaced.enter_context(inline.replaced(load_inline))
         yield count
 
 
-def provide(request: Common) -> None:
-    """Gives kernel code what the archives of the request hold, and refuses any other file. Archives without CUDA C++ are left alone."""
+def provide(request: Common) -> dict[str, modules.Held]:
+    """Gives kernel code what the archives of the request hold of `.cu` files, and refuses any other. Returns their modules of torch's. Archives without CUDA C++ are left alone."""
+    of_torch: dict[str, modules.Held] = {}
     held: dict[Path, Mapping[str, bytes]] = {}
     for archive in request.get("warm") or []:
         files = warm.read(Path(archive)).get(images.FOLDER)
         if files is not None:
             index: images.Index = json.loads(files[images.INDEX])
-            held[(Path(request["root"]) / index["file"]).resolve()] = files
+            of_torch |= modules.held_in(index, files)
+            if "modules" not in index:
+                held[(Path(request["root"]) / index["file"]).resolve()] = files
 
     def provided(source: Path, capability: tuple[int, int]) -> bytes:
         files = held.get(source.resolve())
@@ -52,6 +56,7 @@ def provide(request: Common) -> None:
         return images.image(files, capability)
 
     t2t_cuda.provider = provided
+    return of_torch
 
 
 def not_judged(lane_name: str, variant: Variant) -> str | None:
@@ -64,8 +69,11 @@ def not_judged(lane_name: str, variant: Variant) -> str | None:
 
 
 def class_of(error: BaseException) -> str:
-    """Returns the class of what kernel code raised: `architecture` where nothing that was compiled runs on the device, else that of `failure.class_of`."""
-    return "architecture" if isinstance(failure.chain(error)[-1], images.NoImage) else failure.class_of(error)
+    """Returns the class of what kernel code raised: `architecture` where nothing that was compiled runs on the device, `abi` where it is for another torch, else that of `failure.class_of`."""
+    last = failure.chain(error)[-1]
+    if isinstance(last, inline.AbiMismatch):
+        return "abi"
+    return "architecture" if isinstance(last, images.NoImage) else failure.class_of(error)
 
 
 @contextlib.contextmanager
@@ -75,7 +83,7 @@ def recording(lane_name: str, choose: launching.Choose, *, runs: bool = True) ->
         if lane_name != "cuda":
             yield recorder
             return
-        home, before = streams.current(), t2t_cuda.watcher
+        home, before, before_modules = streams.current(), t2t_cuda.watcher, modules.watcher
 
         def watch(
             kernel: t2t_cuda.Kernel, grid: tuple[int, ...], stream: int, args: Sequence[object], launch: t2t_cuda.Launch
@@ -85,11 +93,16 @@ def recording(lane_name: str, choose: launching.Choose, *, runs: bool = True) ->
             else:
                 watched(recorder, kernel, grid, None if stream == home else stream, args, launch)
 
-        t2t_cuda.watcher = watch
+        def watch_module(
+            name: str, kernels: frozenset[str], args: tuple[object, ...], call: Callable[[], object]
+        ) -> object:
+            return call() if recorder.is_paused else called(recorder, name, kernels, args, call)
+
+        t2t_cuda.watcher, modules.watcher = watch, watch_module
         try:
             yield recorder
         finally:
-            t2t_cuda.watcher = before
+            t2t_cuda.watcher, modules.watcher = before, before_modules
 
 
 def watched(
@@ -133,3 +146,44 @@ def watched(
         recorder.faults.append(error)
         raise
     recorder.launches.append(facts)
+
+
+def called(
+    recorder: launching.Recorder,
+    name: str,
+    kernels: frozenset[str],
+    args: tuple[object, ...],
+    call: Callable[[], object],
+) -> object:
+    """Calls a function of a module of torch's, records the call as a launch where it launched one of the module's `kernels`, and returns what it returns.
+
+    Torch operations that the function calls are seen as those of a wrapper are. What it launches beside them and its own kernels is unaccounted. Its results may
+    be memory that it allocated, which it is taken to have given its kernels. Raises what the function raises.
+    """
+    given = modules.flat(args)
+    try:
+        if recorder.memory is not None:
+            recorder.memory.launching(given)
+        with counting.accounted() as names:
+            result = call()
+    except Exception as error:
+        recorder.faults.append(error)
+        raise
+    for one in names:
+        counting.launched_as([one], one if one in kernels else None)
+    if names and not kernels.intersection(names):
+        return result
+    touched = [*given, *modules.flat([result])]
+    if recorder.memory is not None:
+        recorder.memory.launched(touched)
+    recorder.launches.append(
+        launching.Launch(
+            kernel=name,
+            config=None,
+            constants={},
+            grid=None,
+            storages=launching.storages_of(iter(touched)),
+            path=(name, "{}"),
+        )
+    )
+    return result

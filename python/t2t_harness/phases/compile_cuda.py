@@ -12,6 +12,7 @@ import json
 import shutil
 import subprocess
 import tarfile
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -220,11 +221,12 @@ def kernel_facts(compiled: Compiled, usage: nvcc.Usage) -> CompiledKernel:
     }
 
 
-def pack(index: images.Index, found: list[Compiled], archive: Path) -> None:
-    """Writes what was compiled to `archive`: the same bytes for the same content."""
+def pack(index: images.Index, found: list[Compiled], archive: Path, others: Mapping[str, bytes] | None = None) -> None:
+    """Writes what was compiled to `archive`, and `others` by their names in it: the same bytes for the same content."""
     members = {images.member("index", "json"): json.dumps(index, sort_keys=True).encode()}
     for one in found:
         members |= {images.member(one.target, ending): content for ending, content in sorted(one.stages.items())}
+    members |= others or {}
     with (
         archive.open("wb") as raw,
         gzip.GzipFile("", "wb", compresslevel=1, fileobj=raw, mtime=0) as packed,

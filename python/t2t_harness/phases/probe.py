@@ -57,7 +57,7 @@ def modules() -> ToldModules:
 
 
 def toolchain() -> dict[str, str | None]:
-    """Return the versions of python, torch, triton, numpy, Triton's bundled ptxas, nvcc, and the CUDA torch was built for; and where nvcc is."""
+    """Return the versions of python, torch, triton, numpy, Triton's bundled ptxas, nvcc, g++, and the CUDA torch was built for; and where nvcc is."""
     import torch
 
     compiler = t2t_cuda.find_nvcc()
@@ -71,6 +71,7 @@ def toolchain() -> dict[str, str | None]:
         "ptxas": _ptxas_version(),
         "cuda": torch.version.cuda,
         "nvcc": version,
+        "cxx": nvcc.cxx(),
         "nvcc.at": None if compiler is None or version is None else str(compiler),
     }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use t2t_host::pool::NoCall;
+use t2t_model::action::Phase;
 use t2t_plan::functions::{Function, PHASES, Queues};
 use t2t_plan::imports;
 use t2t_protocol::{Arguments, Common, DEVICE, End, Finished, Limits, More, ReplyOutcome, Request, Sandbox};
@@ -20,6 +21,9 @@ use crate::engine::warm_pool;
 
 /// How many bytes of memory a child that runs kernel code on the CPU may take.
 const CPU_MEMORY: u64 = 2 << 30;
+
+/// How many bytes more it may take for each C++ compiler that reads torch's headers.
+const COMPILER_MEMORY: u64 = 2 << 30;
 
 /// How many bytes more it may take for each further process that it compiles in.
 const PROCESS_MEMORY: u64 = 1 << 30;
@@ -145,7 +149,11 @@ impl Step<'_> {
             return Limits { cores, nice, scratch_bytes, ..Limits::wall(deadline) };
         }
         let wall = deadline.saturating_mul(PATIENCE.into());
-        let more = self.job.processes.saturating_sub(1) as u64 * PROCESS_MEMORY;
+        let more = if self.job.is_inline() && self.job.target.phase == Phase::Compile {
+            self.job.processes.max(1) as u64 * COMPILER_MEMORY
+        } else {
+            self.job.processes.saturating_sub(1) as u64 * PROCESS_MEMORY
+        };
         let memory_bytes = (!self.function.is_trusted).then_some(CPU_MEMORY + more);
         Limits { cpu_ms: Some(deadline), memory_bytes, scratch_bytes, cores, nice, ..Limits::wall(wall) }
     }

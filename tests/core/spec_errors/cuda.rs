@@ -13,13 +13,14 @@ ops:
     variants:
       - {name: a, file: a.cu}
       - {name: b, operator: b.py}
-      - {name: c, lang: cuda, file: c.py}
+      - {name: c, lang: cuda, file: c.cpp}
       - {name: d, lang: cuda, operator: d.cu}
       - {name: e, lang: cuda, module: installed}
       - {name: f, lang: cuda, generator: template}
       - {name: g, lang: cuda, lanes: [interpreter, cuda]}
       - {name: h, lang: cuda, lanes: [cuda]}
       - {name: i, lang: hip}
+      - {name: j, lang: cuda, file: j.py, operator: k.py}
 ";
     let expected = "\
 error: ops.yaml:7:25: op `add`: a `.cu` is no kernel file in Triton
@@ -34,11 +35,11 @@ error: ops.yaml:8:29: op `add`: `operator` is of variants in CUDA C++
   |                             ^
 hint: add `lang: cuda`, or remove it
 
-error: ops.yaml:9:37: op `add`: the file of a variant in CUDA C++ does not end in `.cu`
+error: ops.yaml:9:37: op `add`: the file of a variant in CUDA C++ ends in neither `.cu` nor `.py`
   |
-9 |       - {name: c, lang: cuda, file: c.py}
+9 |       - {name: c, lang: cuda, file: c.cpp}
   |                                     ^
-hint: name the `.cu`; the Python file beside it launches its kernels, or the one that `operator` names
+hint: name the `.cu`, whose kernels a Python file launches, or the Python file that calls `load_inline`
 
 error: ops.yaml:10:41: op `add`: `operator` does not end in `.py`
    |
@@ -69,6 +70,12 @@ error: ops.yaml:15:25: unknown lang `hip`
 15 |       - {name: i, lang: hip}
    |                         ^
 hint: known: `triton`, `cuda`
+
+error: ops.yaml:16:53: op `add`: a variant has a Python file and `operator`
+   |
+16 |       - {name: j, lang: cuda, file: j.py, operator: k.py}
+   |                                                     ^
+hint: keep one: a Python file with CUDA C++ in it has the wrapper, too
 ";
     refused(text, expected);
 }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import ctypes
 import gzip
 import io
 import json
 import sys
 import tarfile
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -130,7 +132,7 @@ class Driver:
         """Notes the launch: six sides, shared memory, stream, and the bytes of each argument."""
         *sides, shared, stream, pointers, _ = rest
         values = [ctypes.string_at(pointers[place], size) for place, size in enumerate(self.sizes)]
-        self.launched.append((*(side.value for side in sides), shared.value, stream.value, values))
+        self.launched.append((*sides, shared, stream.value, values))
         return 0
 
 
@@ -158,6 +160,75 @@ def test_arguments_have_the_sizes_of_the_parameters(driver: Driver) -> None:
     assert values[3:] == [bytes(ctypes.c_double(0.25)), bytes(ctypes.c_int16(7))]
     assert attribute == ("attribute", t2t_cuda.DYNAMIC_SHARED, 50_000)
     assert second[:8] == (3, 1, 2, 64, 1, 1, 50_000, 9) and second[8][:2] == [bytes(8), b"\xff" * 4]
+
+
+class Pair(ctypes.Structure):
+    """Two numbers that a kernel takes as one parameter."""
+
+    _fields_ = (("low", ctypes.c_int32), ("high", ctypes.c_int32))
+
+
+def test_a_parameter_has_the_bits_of_what_it_is_given(driver: Driver) -> None:
+    scale = t2t_cuda.load("/somewhere/v.py").scale
+    scale[1, 1](Pair(1, 2), 2**32 - 1, 1e300, float("inf"), 2**16 - 1)
+    scale[1, 1](Pair(3, 4), -(2**31), -1.5, -0.0, -(2**15))
+    scale[1, 1](-1, True, 0.1, 1, False)
+    scale[1, 1](2**64 - 1, 0.5, 7, 2.0, ctypes.c_uint16(3))
+    first, second, third, fourth = (launched[8] for launched in driver.launched)
+    assert first == [
+        bytes(Pair(1, 2)),
+        b"\xff" * 4,
+        bytes(ctypes.c_float(1e300)),
+        bytes(ctypes.c_double(float("inf"))),
+        b"\xff" * 2,
+    ]
+    assert second[:2] == [bytes(Pair(3, 4)), bytes(ctypes.c_int32(-(2**31)))]
+    assert second[2:] == [bytes(ctypes.c_float(-1.5)), bytes(ctypes.c_double(-0.0)), bytes(ctypes.c_int16(-(2**15)))]
+    assert third == [b"\xff" * 8, b"\1\0\0\0", bytes(ctypes.c_float(0.1)), bytes(ctypes.c_int64(1)), b"\0\0"]
+    assert fourth == [b"\xff" * 8, bytes(ctypes.c_float(0.5)), b"\7\0\0\0", bytes(ctypes.c_double(2.0)), b"\3\0"]
+    for number in (2**32, -(2**31) - 1):
+        with pytest.raises(OverflowError, match=f"argument 1 of `scale` has 4 bytes, and {number} is too large"):
+            scale[1, 1](None, number, 0.0, 0.0, 0)
+
+
+def test_launches_of_several_threads_at_once_have_their_own_arguments(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scale = t2t_cuda.load("/somewhere/v.py").scale
+    scale[1, 1](0, 0, 0.0, 0.0, 0)
+    note, together = driver.cuLaunchKernel, threading.Barrier(8)
+
+    def late(*arguments: Any) -> int:
+        # All of them have packed what they were given.
+        together.wait(timeout=60)
+        return note(*arguments)
+
+    monkeypatch.setattr(driver, "cuLaunchKernel", late)
+    again = t2t_cuda.load("/somewhere/v.py").scale
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        for round in range(3):
+            launches = [pool.submit(again[1, 1], number, number, 0.0, 0.0, round) for number in range(8)]
+            for launch in launches:
+                launch.result()
+    seen = sorted(
+        tuple(int.from_bytes(launched[8][place], "little") for place in (4, 0, 1)) for launched in driver.launched[1:]
+    )
+    assert seen == [(round, number, number) for round in range(3) for number in range(8)]
+
+
+def test_a_launch_goes_to_the_current_stream_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Driver()
+    monkeypatch.setattr(t2t_cuda, "_driver", made)
+    monkeypatch.setattr(t2t_cuda, "provider", lambda source, capability: b"")
+    scale = t2t_cuda.load("/somewhere/v.py").scale
+    raw = SimpleNamespace(_cuda_getDevice=lambda: 1, _cuda_getCurrentRawStream=lambda device: 40 + device)
+    public = SimpleNamespace(current_stream=lambda: SimpleNamespace(cuda_stream=50))
+    for torch_here in (SimpleNamespace(_C=raw), SimpleNamespace(_C=object(), cuda=public), None):
+        monkeypatch.setitem(sys.modules, "torch", torch_here)
+        scale[1, 1]()
+    scale[1, 1, 0, SimpleNamespace(cuda_stream=60)]()
+    scale[1, 1, 0, 70]()
+    assert [launched[7] for launched in made.launched] == [41, 50, None, 60, 70]
 
 
 def test_what_a_kernel_does_not_take_is_named(driver: Driver) -> None:

@@ -41,18 +41,24 @@ def multiprocessors(device: torch.device) -> int:
 
 def tensor_map(matrix: torch.Tensor, rows: int) -> ctypes.Array[ctypes.c_uint64]:
     """Returns what the copy engine must know of a matrix of which it copies boxes of so many rows and BOX columns. Raises CudaError where it does not take the matrix."""
+    return encoded(matrix.data_ptr(), matrix.dtype, matrix.shape, matrix.stride(0), rows)
+
+
+# The same words say the same of whatever lies there by then.
+@functools.lru_cache(maxsize=4096)
+def encoded(
+    address: int, dtype: torch.dtype, shape: torch.Size, stride: int, rows: int
+) -> ctypes.Array[ctypes.c_uint64]:
+    """Returns what `tensor_map` returns of the matrix at an address, whose rows begin `stride` elements apart."""
     # It must lie at a multiple of 64 bytes while it is made.
     memory = (ctypes.c_uint64 * 24)()
     skipped = -ctypes.addressof(memory) % 64
     place = ctypes.c_void_p(ctypes.addressof(memory) + skipped)
-    lengths = (ctypes.c_uint64 * 2)(matrix.shape[1], matrix.shape[0])
-    pitch = (ctypes.c_uint64 * 1)(matrix.stride(0) * matrix.element_size())
+    lengths, pitch = (ctypes.c_uint64 * 2)(shape[1], shape[0]), (ctypes.c_uint64 * 1)(stride * dtype.itemsize)
     box, steps = (ctypes.c_uint32 * 2)(BOX, rows), (ctypes.c_uint32 * 2)(1, 1)
-    kind, address = ctypes.c_int(TYPES[matrix.dtype]), ctypes.c_void_p(matrix.data_ptr())
+    kind, at = ctypes.c_int(TYPES[dtype]), ctypes.c_void_p(address)
     numbers = (ctypes.c_int(number) for number in (0, SWIZZLE, PROMOTION, 0))
-    t2t_cuda.call(
-        "cuTensorMapEncodeTiled", place, kind, ctypes.c_uint32(2), address, lengths, pitch, box, steps, *numbers
-    )
+    t2t_cuda.call("cuTensorMapEncodeTiled", place, kind, ctypes.c_uint32(2), at, lengths, pitch, box, steps, *numbers)
     return (ctypes.c_uint64 * 16)(*memory[skipped // 8 : skipped // 8 + 16])
 
 

@@ -11,10 +11,12 @@ Technique, by the place of the dim and the length N of its rows.
 - Another dim: neighbouring threads have neighbouring columns, 32 bytes of them at least, which is what memory delivers at once; the threads of a column hold it as
   those of a row do. Columns that a block cannot hold are read twice.
 
-Arithmetic is float32, rounded once at the store. Nothing is atomic: two runs give the same bits.
+Arithmetic is float32, rounded once at the store. Nothing is atomic: two runs give the same bits. Which kernel it is, and its grid, is kept for each shape.
 """
 
+import functools
 import math
+from collections.abc import Callable
 
 import t2t_cuda
 import torch
@@ -22,7 +24,8 @@ import torch
 ACCESS = 16  # bytes
 SECTOR = 32  # bytes that memory delivers at least
 SHORT = 8  # elements a thread has of shorter rows
-FORWARD, BACKWARD = 32, 16  # elements a thread has of longer rows
+MOST = {"forward": 32, "backward": 16}  # elements a thread has of longer rows
+PARTS = {"forward": 2, "backward": 1}  # numbers that are left of each piece
 FEW_THREADS, MOST_THREADS = 512, 1024
 SEVERAL_ROWS = 128  # threads of a block that has several rows
 PIECES, LEAST_PIECE, PIECE_THREADS = 528, 4096, 512  # four blocks for each multiprocessor of an H200
@@ -43,17 +46,21 @@ def power_above(number: int) -> int:
     return 1 << max(number - 1, 0).bit_length()
 
 
-def extents(value: torch.Tensor, dim: int) -> tuple[int, int, int]:
+def extents(shape: torch.Size, dim: int) -> tuple[int, int, int]:
     """Returns the length of `dim`, how far apart its elements lie in a contiguous tensor, and how many rows there are."""
-    shape = value.shape or (1,)
-    n = shape[dim]
-    return n, math.prod(shape[dim % len(shape) + 1 :]), value.numel() // n
+    sides = shape or (1,)
+    n = sides[dim]
+    return n, math.prod(sides[dim % len(sides) + 1 :]), math.prod(sides) // n
 
 
-def width_of(n: int, *tensors: torch.Tensor) -> str:
-    """Returns `wide` where each row of `n` elements can be read by whole accesses, else `one`."""
-    fits = all((n * x.element_size()) % ACCESS == 0 == x.data_ptr() % ACCESS for x in tensors)
-    return "wide" if fits else "one"
+def are_aligned(tensors: tuple[torch.Tensor, ...]) -> bool:
+    """Tells whether all of the tensors begin where an access of ACCESS bytes may."""
+    return all(x.data_ptr() % ACCESS == 0 for x in tensors)
+
+
+def width_of(n: int, size: int, is_aligned: bool) -> str:
+    """Returns `wide` where each row of `n` elements of `size` bytes can be read by whole accesses, else `one`."""
+    return "wide" if is_aligned and n * size % ACCESS == 0 else "one"
 
 
 def row_block(n: int, elements: int) -> tuple[int, int]:
@@ -83,28 +90,50 @@ def column_block(n: int, size: int, most: int) -> tuple[str, tuple[int, int]]:
     return "long", (32, 32)
 
 
-def launch(pass_name: str, tensors: list[torch.Tensor], dim: int, most: int) -> None:
-    """Launches a pass on contiguous tensors, the last of which is its result; a thread has `most` elements of a long row."""
-    result = tensors[-1]
-    name, (n, inner, rows) = name_of(result.dtype), extents(result, dim)
+@functools.lru_cache(maxsize=4096)
+def whole_rows(
+    pass_name: str, dtype: torch.dtype, shape: torch.Size, dim: int, is_aligned: bool
+) -> tuple[Callable[..., None], tuple[int, ...]] | None:
+    """Returns what launches a pass on contiguous tensors of a shape, and the numbers that it takes after them; None for rows that no block holds."""
+    name, (n, inner, rows), most = name_of(dtype), extents(shape, dim), MOST[pass_name]
     if inner > 1:
-        form, block = column_block(n, result.element_size(), most)
+        form, block = column_block(n, dtype.itemsize, most)
         kernel = kernels.kernel(f"{pass_name}_columns_{name}_{form}")
-        kernel[math.ceil(rows / block[0]), block](*tensors, rows, n, inner)
-        return
-    width = width_of(n, *tensors)
-    if n <= MOST_THREADS * most:
-        elements = SHORT if n <= FEW_THREADS * SHORT else most
-        block = row_block(n, elements)
-        kernel = kernels.kernel(f"{pass_name}_{name}_{width}_{elements}")
-        kernel[math.ceil(rows / block[1]), block](*tensors, rows, n)
-        return
+        return kernel[math.ceil(rows / block[0]), block], (rows, n, inner)
+    if n > MOST_THREADS * most:
+        return None
+    elements = SHORT if n <= FEW_THREADS * SHORT else most
+    block = row_block(n, elements)
+    kernel = kernels.kernel(f"{pass_name}_{name}_{width_of(n, dtype.itemsize, is_aligned)}_{elements}")
+    return kernel[math.ceil(rows / block[1]), block], (rows, n)
+
+
+@functools.lru_cache(maxsize=4096)
+def cut_rows(
+    pass_name: str, dtype: torch.dtype, shape: torch.Size, is_aligned: bool
+) -> tuple[Callable[..., None], Callable[..., None], int, tuple[int, ...]]:
+    """Returns what launches the two steps of a pass on rows that are cut, how many pieces there are of all rows, and the numbers that both steps take."""
+    n, _, rows = extents(shape, -1)
     pieces, length = cut(n, rows)
-    count = 2 if pass_name == "forward" else 1
-    parts = [torch.empty(rows * pieces, dtype=torch.float32, device=result.device) for _ in range(count)]
-    part, whole = (kernels.kernel(f"{pass_name}_{step}_{name}_{width}") for step in ("part", "whole"))
-    part[rows * pieces, PIECE_THREADS](*tensors[:-1], *parts, n, pieces, length)
-    whole[rows * pieces, PIECE_THREADS](*tensors[:-1], *parts, result, n, pieces, length)
+    end = f"{name_of(dtype)}_{width_of(n, dtype.itemsize, is_aligned)}"
+    part, whole = (kernels.kernel(f"{pass_name}_{step}_{end}") for step in ("part", "whole"))
+    how = rows * pieces, PIECE_THREADS
+    return part[how], whole[how], rows * pieces, (n, pieces, length)
+
+
+def launch(pass_name: str, dim: int, *tensors: torch.Tensor) -> None:
+    """Launches a pass on contiguous tensors, the last of which is its result."""
+    result = tensors[-1]
+    dtype, shape, is_aligned = result.dtype, result.shape, are_aligned(tensors)
+    found = whole_rows(pass_name, dtype, shape, dim, is_aligned)
+    if found is not None:
+        start, numbers = found
+        start(*tensors, *numbers)
+        return
+    part, whole, count, numbers = cut_rows(pass_name, dtype, shape, is_aligned)
+    parts = [result.new_empty(count, dtype=torch.float32) for _ in range(PARTS[pass_name])]
+    part(*tensors[:-1], *parts, *numbers)
+    whole(*tensors[:-1], *parts, result, *numbers)
 
 
 def triton_softmax(input: torch.Tensor, dim: int = -1, dtype: torch.dtype | None = None) -> torch.Tensor:
@@ -120,7 +149,7 @@ class CudaSoftmax:
         x = input.contiguous()
         y = torch.empty_like(x)
         if y.numel() > 0:
-            launch("forward", [x, y], dim, FORWARD)
+            launch("forward", dim, x, y)
         return y
 
     def backward(self, grad: torch.Tensor, output: torch.Tensor, dim: int = -1) -> torch.Tensor:
@@ -128,7 +157,7 @@ class CudaSoftmax:
         dy, y = grad.contiguous(), output.contiguous()
         dx = torch.empty_like(y)
         if dx.numel() > 0:
-            launch("backward", [dy, y, dx], dim, BACKWARD)
+            launch("backward", dim, dy, y, dx)
         return dx
 
 

@@ -20,7 +20,7 @@ import triton.language as tl
 
 MAX_TILE = 16384
 WARP_TILE = 512
-MAX_WARPS = 16
+MAX_WARPS = 32
 PROGRAMS = 256
 COLUMNS = 32
 PARTS = 32

@@ -26,7 +26,9 @@ pub struct Inventory {
     pub harness: BTreeMap<Phase, Digest>,
     /// The meaning of those that the compile of CUDA C++ imports.
     pub harness_of_cuda: Digest,
-    /// Versions: `torch`, `triton`, `ptxas`, `nvcc`.
+    /// The meaning of those that the compile of CUDA C++ in a Python file imports.
+    pub harness_of_inline: Digest,
+    /// Versions: `torch`, `triton`, `ptxas`, `nvcc`, `cxx`, `python`.
     pub toolchain: BTreeMap<String, String>,
     /// The device lane.
     pub device: Device,

@@ -100,7 +100,7 @@ impl Expansion<'_> {
 
     /// Returns the action of a phase of an attempt at a variant.
     pub(super) fn of_variant(&self, variant: &Variant, phase: Phase, attempt: u32) -> Action {
-        if let (Some(cuda), Phase::Compile) = (&variant.cuda, phase) {
+        if let (Some(cuda), Phase::Compile, false) = (&variant.cuda, phase, variant.is_inline()) {
             return self.compiled_by_nvcc(variant, cuda);
         }
         let mut facts = self.declared[&phase].clone();
@@ -110,7 +110,7 @@ impl Expansion<'_> {
         facts.extend(versions(self.inventory, needed));
         facts.extend([self.folders()]);
         match phase {
-            Phase::Compile => self.compiled_for(&mut facts),
+            Phase::Compile => self.compiled_for(variant, &mut facts),
             Phase::Check => self.checked_on(&mut facts),
             _ => facts.extend(measured_on(&self.inventory.device)),
         }
@@ -119,7 +119,13 @@ impl Expansion<'_> {
         if let Some(cuda) = &variant.cuda {
             sources.extend(self.closure(cuda));
             // What compile makes is run where there is a device.
-            facts.extend(self.on_device().then(|| self.nvcc()).into_iter().flatten());
+            if self.on_device() || phase == Phase::Compile {
+                facts.extend(self.nvcc());
+                // A module of torch's is of one Python and one C++ compiler.
+                facts.extend(
+                    variant.is_inline().then(|| versions(self.inventory, &["python", "cxx"])).into_iter().flatten(),
+                );
+            }
         }
         if let (Some(cases), Phase::Compile | Phase::Check | Phase::Bench) = (&self.op.cases, phase) {
             sources.extend(self.closure(cases));
@@ -141,6 +147,9 @@ impl Expansion<'_> {
             _ => self.measuring_lane(),
         };
         let mut action = self.action(phase, Some(variant), lane, facts);
+        if phase == Phase::Compile && variant.is_inline() {
+            action.facts.insert("harness".to_owned(), Fact::Digest(self.inventory.harness_of_inline));
+        }
         action.identity.target.attempt = attempt;
         action.sources = sources;
         action.dependencies = self.needs_of_variant(variant, phase, attempt);
@@ -209,11 +218,12 @@ impl Expansion<'_> {
         }
     }
 
-    fn compiled_for(&self, facts: &mut BTreeMap<String, Fact>) {
+    fn compiled_for(&self, variant: &Variant, facts: &mut BTreeMap<String, Fact>) {
         for (id, row) in &self.inventory.targets {
             facts.insert(format!("target.{id}"), Fact::json(row));
         }
-        if self.inventory.configurations == Configurations::First {
+        // Nothing that torch would build is autotuned.
+        if self.inventory.configurations == Configurations::First && !variant.is_inline() {
             facts.insert("configurations".to_owned(), Fact::Text("first".to_owned()));
         }
     }
