@@ -1,11 +1,10 @@
-"""Modules of torch's that compile built, in the process that calls them: `load_inline` returns them, and what they launch is theirs.
+"""Modules of torch's that compile built: what an archive holds of them, whom they fit, and how their calls are watched.
 
 torch is imported only inside functions.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import sysconfig
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -52,29 +51,6 @@ def held_in(index: images.Index, files: Mapping[str, bytes]) -> dict[str, Held]:
     return found
 
 
-def provider(held: Mapping[str, Held], folder: Path) -> Callable[..., object]:
-    """Returns what stands in the place of torch's `load_inline`: it returns modules that are `held`, which are put into `folder`, and builds nothing.
-
-    It raises AbiMismatch for one that was built for another torch or Python, and Refused for one that was not built.
-    """
-    loaded: dict[str, object] = {}
-
-    def provided(*args: object, **kwargs: object) -> object:
-        own = inline.called(*args, **kwargs)  # type: ignore[arg-type]
-        digest = own.digest()
-        if digest not in held:
-            names = ", ".join(f"`{one.name}`" for one in held.values()) or "nothing"
-            raise inline.Refused(
-                f"`{own.name}` is given other sources or flags here than where it was compiled, which made {names}: what is built may not depend on the device"
-            )
-        if digest not in loaded:
-            require_abi(held[digest])
-            loaded[digest] = load(own, held[digest], folder / digest[:16])
-        return loaded[digest]
-
-    return provided
-
-
 def require_abi(module: Held) -> None:
     """Raises AbiMismatch for a module that this process cannot load."""
     here = abi()
@@ -85,24 +61,6 @@ def require_abi(module: Held) -> None:
     ]
     if other:
         raise inline.AbiMismatch(f"`{module.name}` was compiled for {'; for '.join(other)}")
-
-
-def load(own: inline.Extension, module: Held, folder: Path) -> object:
-    """Returns a module, loaded from a file in `folder`, its functions watched; of one whose operators are torch's, the file's path, as torch does."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{own.name}.so"
-    file.write_bytes(module.library)
-    if not own.is_python_module:
-        import torch
-
-        torch.ops.load_library(str(file))  # type: ignore[no-untyped-call]
-        return str(file)
-    spec = importlib.util.spec_from_file_location(own.name, file)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"cannot load {file}")
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return Watched(made, module)
 
 
 class Watched(types.ModuleType):
