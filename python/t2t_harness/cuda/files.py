@@ -49,10 +49,8 @@ class Source:
             return self.text
         found, last = [], ("", 0)
         for line, (file, number) in zip(self.text.split("\n"), self.lines, strict=True):
-            if (file, number) not in (last, (last[0], last[1] + 1)):
+            if (file, number) != (last[0], last[1] + 1):
                 found.append(f'#line {number} "{file}"')
-            elif (file, number) == last and line:
-                found.append(f"#line {number}")
             found.append(line)
             last = (file, number)
         return "\n".join(found)

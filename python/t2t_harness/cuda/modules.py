@@ -71,7 +71,7 @@ class Watched(types.ModuleType):
         self.__file__ = made.__file__
         for name, value in vars(made).items():
             if not name.startswith("__"):
-                setattr(self, name, called(name, value, module) if is_function(value) else value)
+                setattr(self, name, called(f"{module.name}.{name}", value, module) if is_function(value) else value)
 
 
 def is_function(value: object) -> bool:
@@ -80,15 +80,15 @@ def is_function(value: object) -> bool:
 
 
 def called(name: str, function: Callable[..., object], module: Held) -> Callable[..., object]:
-    """Returns a function of a module as it is watched."""
+    """Returns a function of a module, by a name that tells it from all others, as it is watched."""
 
     def call(*args: object, **kwargs: object) -> object:
         if watcher is None:
             return function(*args, **kwargs)
         given = (*args, *kwargs.values())
-        return watcher(f"{module.name}.{name}", module.kernels, given, lambda: function(*args, **kwargs))
+        return watcher(name, module.kernels, given, lambda: function(*args, **kwargs))
 
-    call.__name__, call.__doc__ = name, function.__doc__
+    call.__name__, call.__doc__ = name.rpartition(".")[2], function.__doc__
     return call
 
 
