@@ -77,7 +77,7 @@ static Rows rows_of(const torch::Tensor& x, int64_t dim) {
   return rows;
 }
 
-static dim3 blocks_of(const Rows& rows) { return dim3(static_cast<unsigned>((rows.count + WARPS - 1) / WARPS)); }
+static unsigned blocks_of(const Rows& rows) { return static_cast<unsigned>((rows.count + WARPS - 1) / WARPS); }
 
 torch::Tensor forward(torch::Tensor input, int64_t dim) {
   TORCH_CHECK(input.is_cuda(), "input is no CUDA tensor");
