@@ -190,14 +190,16 @@ fn an_image_for_no_device_that_is_there_is_rejected_and_ptx_runs_on_a_later_one(
         return;
     }
     let workspace = adoption::copied("examples/cuda");
-    let with = |list: &str| {
-        let mut command = build(&workspace, &["--device", "cuda", "softmax/cuda_plain:check"]);
-        command.env("TORCH_CUDA_ARCH_LIST", list);
-        built(command)
-    };
-    let told = with("7.5");
-    assert!(told.told.contains("rejected (architecture)"), "{}", told.told);
-    assert_eq!(with("7.5+PTX").code, Some(0));
+    for variant in ["cuda_plain", "extension"] {
+        let with = |list: &str| {
+            let mut command = build(&workspace, &["--device", "cuda", &format!("softmax/{variant}:check")]);
+            command.env("TORCH_CUDA_ARCH_LIST", list);
+            built(command)
+        };
+        let told = with("7.5");
+        assert!(told.told.contains("rejected (architecture)"), "{}", told.told);
+        assert_eq!(with("7.5+PTX").code, Some(0), "{variant}");
+    }
 }
 
 /// The kernels of `tests/gpu_kernels` and some of `tests/bad_kernels`, each with how its check may end and what its failure says, in the order

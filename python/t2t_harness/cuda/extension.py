@@ -209,7 +209,7 @@ def common(extension: Extension, own: Tools) -> list[str]:
 
 def codes(extension: Extension, own: Tools) -> list[str]:
     """Returns what nvcc is told of architectures: nothing where the flags of the extension name them, as with torch."""
-    if any("arch" in flag for flag in extension.cuda_cflags):
+    if extension.names_architectures:
         return []
     made = []
     for target in own.architectures:

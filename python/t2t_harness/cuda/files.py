@@ -113,12 +113,12 @@ def within(root: str, path: str) -> str | None:
 
 def flags(root: str, texts: Texts) -> tuple[str, ...]:
     """Returns flags, in which paths of the workspace are relative to it: those of another clone are the same."""
-    homes = {os.path.abspath(root), os.path.realpath(root)}
     found = []
     for flag in inline.listed(texts):
-        for home in homes:
-            flag = flag.replace(f"{home}/", "")
-        found.append(flag.strip())
+        flag = flag.strip()
+        place = flag.find("/")
+        path = within(root, flag[place:]) if place >= 0 else None
+        found.append(flag if path is None else flag[:place] + path)
     return tuple(found)
 
 

@@ -53,6 +53,11 @@ class Extension:
         """Returns `cuda.cu`."""
         return "\n".join(self.cuda)
 
+    @property
+    def names_architectures(self) -> bool:
+        """Tells whether flags name what is compiled for, as torch does."""
+        return any("arch" in flag for flag in self.cuda_cflags)
+
     def digest(self) -> str:
         """Returns what tells it from any other: 64 hexadecimal digits."""
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()

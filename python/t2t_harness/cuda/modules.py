@@ -40,6 +40,8 @@ class Held:
     library: bytes
     abi: Mapping[str, str]
     """What it fits."""
+    architectures: tuple[str, ...] = ()
+    """What its kernels were compiled for; none where it has no kernels, or its flags name them."""
 
 
 def held_in(index: images.Index, files: Mapping[str, bytes]) -> dict[str, Held]:
@@ -47,7 +49,9 @@ def held_in(index: images.Index, files: Mapping[str, bytes]) -> dict[str, Held]:
     found = {}
     for digest, facts in index.get("modules", {}).items():
         library = files[Path(images.library(digest)).name]
-        found[digest] = Held(facts["name"], frozenset(facts["kernels"]), library, index.get("abi", {}))
+        kernels = frozenset(facts["kernels"])
+        targets = tuple(index["architectures"]) if kernels and not facts.get("names_architectures", False) else ()
+        found[digest] = Held(facts["name"], kernels, library, index.get("abi", {}), targets)
     return found
 
 
@@ -61,6 +65,13 @@ def require_abi(module: Held) -> None:
     ]
     if other:
         raise inline.AbiMismatch(f"`{module.name}` was compiled for {'; for '.join(other)}")
+
+
+def require_image(module: Held, capability: tuple[int, int]) -> None:
+    """Raises NoImage for a module of whose kernels none runs on a device of a compute capability."""
+    stages = {f"{target}.{'cubin' if target.startswith('sm') else 'ptx'}": b"" for target in module.architectures}
+    if stages:
+        images.image(stages, capability)
 
 
 class Watched(types.ModuleType):

@@ -18,8 +18,10 @@ def provider(
 ) -> Callable[..., object]:
     """Returns what stands in the place of a function of torch's that builds what `called` says of its arguments: it returns modules that are `held`, which are put into `folder`.
 
-    It raises AbiMismatch for one that was built for another torch or Python, and Refused for one that was not built.
+    It raises AbiMismatch for one that was built for another torch or Python, NoImage for one of whose kernels none runs on the device, and Refused for one that was not built.
     """
+    import torch
+
     loaded: dict[str, object] = {}
 
     def provided(*args: object, **kwargs: object) -> object:
@@ -32,6 +34,8 @@ def provider(
             )
         if digest not in loaded:
             modules.require_abi(held[digest])
+            if torch.cuda.is_available():
+                modules.require_image(held[digest], torch.cuda.get_device_capability())
             loaded[digest] = load(own, held[digest], folder / digest[:16])
         return loaded[digest]
 

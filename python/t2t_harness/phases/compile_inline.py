@@ -54,7 +54,11 @@ def compile_inline(request: CompileCudaRequest) -> Reply:
         "architectures": list(request["architectures"]),
         "abi": modules.abi(),
         "modules": {
-            one.digest(): {"name": one.name, "kernels": sorted({usage.kernel for usage in nvcc.usages(module.told)})}
+            one.digest(): {
+                "name": one.name,
+                "kernels": sorted({usage.kernel for usage in nvcc.usages(module.told)}),
+                "names_architectures": one.names_architectures,
+            }
             for one, module in built
         },
     }
@@ -122,6 +126,8 @@ def require_found(request: CompileCudaRequest, seen: Sequence[inline.Extension])
     below = os.path.realpath(root)
     for one in seen:
         for source in one.files:
+            if not Path(root, source).is_file():
+                raise Refused("source", f"`{one.name}` is built of `{source}`, which is not there", root)
             if source not in request["files"]:
                 message = f"`{one.name}` is built of `{source}`, and no key holds it"
                 hint = 'let the Python file of the wrapper have its name as one text, as in `os.path.join(here, "own.cpp")`'

@@ -13,6 +13,7 @@ from torch.utils import cpp_extension
 from t2t_harness.cuda import (
     extension,
     files,
+    images,
     inline,
     modules,
     noting,
@@ -127,6 +128,13 @@ def test_a_build_is_known_by_paths_and_flags_and_is_the_same_in_another_clone(tm
     own = made[0]
     assert own.files == ("kernels/a/v.cu",) and own.include_paths == ("kernels/a",) and own.with_cuda
     assert own.cuda_cflags == ("-O3", "-Ikernels/a") and files.includes_below(own)
+    root = str(tmp_path / "one")
+    assert files.flags(root, [f"-I{root}", f"-I{root}s/x", f"-I/y{root}", "-DX=a/b"]) == (
+        "-I.",
+        f"-I{root}s/x",
+        f"-I/y{root}",
+        "-DX=a/b",
+    )
     assert files.called(str(tmp_path / "one"), "m", "kernels/a/v.cu").files == own.files
     assert files.called(str(tmp_path), "m", ["x.cpp"]).with_cuda is False
     for path in ("/usr/x.cu", "../x.cu"):
@@ -154,6 +162,10 @@ def request_of(root: Path, known: list[str]) -> Any:
 
 def test_what_no_key_holds_is_refused_and_so_is_a_cu_that_nothing_loads(tmp_path: Path) -> None:
     other = files.called(str(tmp_path), "m", ["kernels/a/v.cu", "kernels/a/b.cpp"])
+    written(tmp_path, v_cu="")
+    with pytest.raises(compile_inline.Refused, match="`kernels/a/b.cpp`, which is not there"):
+        compile_inline.require_found(request_of(tmp_path, ["kernels/a/v.cu"]), [other])
+    written(tmp_path, b_cpp="")
     with pytest.raises(compile_inline.Refused, match=r"`m` is built of `kernels/a/b.cpp`, and no key holds it"):
         compile_inline.require_found(request_of(tmp_path, ["kernels/a/v.cu"]), [other])
     compile_inline.require_found(request_of(tmp_path, ["kernels/a/v.cu", "kernels/a/b.cpp"]), [other])
@@ -169,6 +181,33 @@ def test_an_error_is_told_at_its_line_in_the_file(tmp_path: Path) -> None:
     failure = compile_inline.refused(request_of(tmp_path, ["kernels/a/h.cuh"]), own, told).record
     assert failure["place"] == {"file": "kernels/a/h.cuh", "line": 2, "column": None}
     assert failure["excerpt"] == "int b = x;" and failure["message"] == '`m`: identifier "x" is undefined'
+
+
+def test_a_module_that_runs_on_no_such_device_is_refused() -> None:
+    own = inline.called("m", "int f();")
+    index: images.Index = {
+        "file": "v.cu",
+        "compiler": "nvcc",
+        "architectures": ["sm_80", "compute_86"],
+        "abi": {},
+        "modules": {own.digest(): {"name": "m", "kernels": ["k"]}},
+    }
+    name = Path(images.library(own.digest())).name
+    held = modules.held_in(index, {name: b""})[own.digest()]
+    for fits in ((8, 0), (8, 9), (9, 0)):
+        modules.require_image(held, fits)
+    with pytest.raises(
+        images.NoImage, match="compute capability 7.5, and the kernels are compiled for compute_86, sm_80"
+    ):
+        modules.require_image(held, (7, 5))
+    # Flags that name architectures say nothing of those, nor does a module without kernels.
+    facts: list[images.ModuleFacts] = [
+        {"name": "m", "kernels": ["k"], "names_architectures": True},
+        {"name": "m", "kernels": []},
+    ]
+    for one in facts:
+        index["modules"] = {own.digest(): one}
+        modules.require_image(modules.held_in(index, {name: b""})[own.digest()], (7, 5))
 
 
 LIBRARY = """\

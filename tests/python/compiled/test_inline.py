@@ -266,4 +266,4 @@ def test_an_archive_says_what_its_modules_are() -> None:
     }
     files = {Path(images.library(own.digest())).name: b"made"}
     held = modules.held_in(index, files)[own.digest()]
-    assert dataclasses.astuple(held) == ("m", frozenset({"k"}), b"made", {"torch": "1"})
+    assert dataclasses.astuple(held) == ("m", frozenset({"k"}), b"made", {"torch": "1"}, ())
