@@ -186,7 +186,7 @@ impl Run<'_, '_> {
         let identity = &self.session.graph.action(index).identity;
         let target = &identity.target;
         let variant = self.session.spec.op(&target.op)?.variant(target.variant.as_deref()?)?;
-        if target.phase != Phase::Compile || !variant.is_inline() {
+        if target.phase != Phase::Compile || !self.session.inventory.is_extension(variant) {
             return None;
         }
         let archive = self.history.last(identity)?.outputs.get("triton.tar.gz")?.digest;

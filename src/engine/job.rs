@@ -48,6 +48,8 @@ pub struct Job {
     pub(crate) ready: usize,
     /// The inputs of the op's own cases, where the check of another variant prepared them.
     pub(crate) inputs: Option<Inputs>,
+    /// Whether it is of a variant whose Python file has torch build CUDA C++.
+    pub(crate) is_extension: bool,
     /// Whether there is a slot for a judge beside the candidate.
     pub(crate) has_room: bool,
     /// What an author is asked, where one is.
@@ -58,10 +60,5 @@ impl Job {
     /// Returns whether it is of a variant in CUDA C++.
     pub(crate) fn is_cuda(&self) -> bool {
         self.arguments.variant.as_ref().is_some_and(|variant| variant.cuda.is_some())
-    }
-
-    /// Returns whether that CUDA C++ stands in the Python file of the wrapper.
-    pub(crate) fn is_inline(&self) -> bool {
-        self.arguments.variant.as_ref().is_some_and(|variant| variant.cuda.as_ref() == Some(&variant.file))
     }
 }

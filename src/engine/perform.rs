@@ -216,7 +216,7 @@ fn attempt(job: &Job, calls: &Calls) -> Performed {
         Phase::Check => check::check(job, calls),
         Phase::Calibrate => single(job, calls, &functions::CALIBRATE),
         Phase::Analyze => single(job, calls, &functions::ANALYZE),
-        Phase::Compile if job.is_inline() => single(job, calls, &functions::COMPILE_INLINE),
+        Phase::Compile if job.is_extension => single(job, calls, &functions::COMPILE_INLINE),
         Phase::Compile if job.is_cuda() => single(job, calls, &functions::COMPILE_CUDA),
         Phase::Compile => single(job, calls, &functions::COMPILE),
         Phase::Tune => single(job, calls, &functions::TUNE),

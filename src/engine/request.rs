@@ -96,6 +96,7 @@ impl Requests<'_> {
             processes: given.processes,
             ready: given.ready,
             inputs: given.inputs.clone(),
+            is_extension: variant.is_some_and(|variant| self.inventory.is_extension(variant)),
             has_room: given.has_room,
             asking: None,
         }

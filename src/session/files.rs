@@ -15,7 +15,7 @@ use t2t_python::{FaultKind, PythonFile};
 use t2t_spec::{Op, Spec, Variant};
 use t2t_store::assets;
 use t2t_store::fs;
-use t2t_store::sources::Sources;
+use t2t_store::sources::{CudaClosure, Sources};
 
 use super::{NoSession, machine};
 
@@ -73,8 +73,9 @@ pub(crate) fn files(
     let inside = |file: &String| RepoPath::new(file).ok();
     let paths: Vec<RepoPath> = kernels.chain(spec.ops.iter().flat_map(trusted)).filter_map(inside).collect();
     sources.look_at(&paths);
-    let in_cuda = || variants().filter(|variant| !variant.is_inline()).filter_map(|variant| variant.cuda.as_ref());
-    let cuda: Vec<RepoPath> = in_cuda().filter_map(inside).collect();
+    let in_cuda = || variants().filter(|variant| !variant.is_inline());
+    let in_cuda = || in_cuda().filter_map(|variant| Some((variant.cuda.as_ref()?, &variant.file)));
+    let cuda: Vec<RepoPath> = in_cuda().filter_map(|(file, _)| inside(file)).collect();
     // A file that is there and cannot be read is no word on the kernel: nothing may be judged for want of it.
     for path in paths.iter().chain(&cuda).filter(|path| sources.bytes(path).is_none()) {
         let file = path.under(root);
@@ -85,7 +86,7 @@ pub(crate) fn files(
         }
     }
     let kernels = variants().map(|variant| (variant.file.clone(), kernel_file(sources, &variant.file, "the variant")));
-    let cuda = in_cuda().map(|file| (file.clone(), cuda_file(sources, file)));
+    let cuda = in_cuda().map(|(file, operator)| (file.clone(), cuda_file(sources, file, operator)));
     let trusted = spec.ops.iter().flat_map(trusted);
     let values = spec.ops.iter().flat_map(|op| op.values().map(move |file| values_file(sources, op, file)));
     let values = values.collect::<Result<Vec<_>, _>>()?;
@@ -146,11 +147,14 @@ fn kernel_file(sources: &Sources, file: &str, named: &str) -> KernelFile {
     known_file(sources, &path, source, sources.closure(&path))
 }
 
-/// Returns a file in CUDA C++. What is wrong in it nvcc says.
-fn cuda_file(sources: &Sources, file: &str) -> KernelFile {
-    let Ok(path) = RepoPath::new(file) else { return outside(file) };
-    let closure = sources.cuda_closure(&path);
-    if closure.is_empty() { missing(file, "the variant") } else { KernelFile { closure, ..KernelFile::default() } }
+/// Returns a file in CUDA C++, whose kernels the Python file `operator` launches. What is wrong in it nvcc says.
+fn cuda_file(sources: &Sources, file: &str, operator: &str) -> KernelFile {
+    let (Ok(path), Ok(operator)) = (RepoPath::new(file), RepoPath::new(operator)) else { return outside(file) };
+    let CudaClosure { files, is_extension } = sources.cuda_closure(&path, &operator);
+    if files.is_empty() {
+        return missing(file, "the variant");
+    }
+    KernelFile { closure: files, is_extension, ..KernelFile::default() }
 }
 
 fn outside(file: &str) -> KernelFile {
@@ -180,7 +184,7 @@ fn known_file(
         fault_of(path.as_str(), &python)
     });
     let binds = fault.is_none().then_some(Binds { callables: source.callables, names: source.names });
-    KernelFile { closure, docstring: source.docstring, fault, binds }
+    KernelFile { closure, docstring: source.docstring, fault, binds, is_extension: false }
 }
 
 /// What helps where a file is more than t2t reads.

@@ -20,10 +20,12 @@ ops:
     torch: F.softmax
     inputs: {input: [M, N]}
     kwargs: {dim: -1}
-    variants: [rows, {name: plain, lang: cuda}, {name: inline, lang: cuda, file: inline.py}]
+    variants: [rows, {name: plain, lang: cuda}, {name: inline, lang: cuda, file: inline.py}, {name: extension, lang: cuda}]
 ";
 const SOURCE: &str = "kernels/softmax/plain.cu";
 const HEADER: &str = "kernels/softmax/reduce.cuh";
+const EXTENSION: &str = "kernels/softmax/extension.cu";
+const BINDING: &str = "kernels/softmax/binding.cpp";
 
 struct World {
     spec: Spec,
@@ -38,6 +40,9 @@ impl World {
         let source = |name: &str| (RepoPath::new(name).unwrap(), Source { meaning: digest, bytes: digest });
         let closure = [SOURCE, HEADER].map(source).into();
         inventory.files.insert(SOURCE.to_owned(), KernelFile { closure, ..KernelFile::default() });
+        let closure = [EXTENSION, HEADER, BINDING].map(source).into();
+        let file = KernelFile { closure, is_extension: true, ..KernelFile::default() };
+        inventory.files.insert(EXTENSION.to_owned(), file);
         inventory.harness_of_cuda = Digest::of(b"compile_cuda");
         inventory.harness_of_inline = Digest::of(b"compile_inline");
         Self { spec, inventory }
@@ -114,6 +119,25 @@ fn what_torch_would_build_depends_on_the_wrapper_on_torch_on_python_and_on_both_
 }
 
 #[test]
+fn files_that_a_python_file_has_torch_build_depend_on_what_its_texts_would_and_on_the_files() {
+    for class in [DeviceClass::Interpreter, device()] {
+        let world = World::new(class.clone());
+        let of_inline = world.facts("softmax/inline:compile");
+        let other = "source.kernels/softmax/inline.py";
+        let of_files =
+            [EXTENSION, HEADER, BINDING, "kernels/softmax/extension.py"].map(|file| format!("source.{file}"));
+        let expected = of_inline.into_iter().filter(|name| name != other).chain(of_files.clone()).collect();
+        assert_eq!(world.facts("softmax/extension:compile"), expected);
+        let compile = world.action("softmax/extension:compile");
+        assert_eq!(compile.facts["harness"], Fact::Digest(Digest::of(b"compile_inline")));
+        for phase in ["check", "bench"] {
+            let facts = world.facts(&format!("softmax/extension:{phase}"));
+            assert!(of_files.iter().all(|name| facts.contains(name)), "{phase}: {facts:?}");
+        }
+    }
+}
+
+#[test]
 fn what_is_in_triton_has_no_fact_more() {
     let world = World::new(device());
     for phase in ["compile", "check", "tune", "bench"] {
@@ -138,10 +162,12 @@ fn a_cu_that_is_missing_stops_its_variant() {
 fn an_included_file_stands_for_the_variants_that_are_made_from_it() {
     let World { spec, inventory } = World::new(device());
     let files = Files { spec: &spec, inventory: &inventory };
-    for path in [SOURCE, HEADER, "kernels/softmax/plain.py"] {
+    for path in [SOURCE, "kernels/softmax/plain.py"] {
         assert_eq!(files.targets(path).unwrap().unwrap(), ["softmax/plain"], "{path}");
     }
-    let all = ["softmax/rows", "softmax/plain", "softmax/inline"];
+    assert_eq!(files.targets(BINDING).unwrap().unwrap(), ["softmax/extension"]);
+    assert_eq!(files.targets(HEADER).unwrap().unwrap(), ["softmax/plain", "softmax/extension"]);
+    let all = ["softmax/rows", "softmax/plain", "softmax/inline", "softmax/extension"];
     assert_eq!(files.targets("kernels/softmax").unwrap().unwrap(), all);
     assert!(files.targets("other.cu").is_err(), "it looks like a file that nothing is made from");
 }

@@ -14,6 +14,7 @@ use t2t_spec::Spec;
 pub fn inventory(spec: &Spec, class: DeviceClass, broken: &str) -> Inventory {
     let digest = Digest::of(b"anything");
     let file = |name: &str| KernelFile {
+        is_extension: false,
         closure: [(RepoPath::new(name).unwrap(), Source { meaning: digest, bytes: digest })].into(),
         docstring: None,
         fault: (name == broken).then(|| Problem::of_file(name, "no such file")),

@@ -310,7 +310,7 @@ fn a_python_file_with_cuda_in_it_is_the_wrapper_too() {
     let files = |variant: &Variant| (variant.file.clone(), variant.cuda.clone(), variant.is_inline());
     let both = |file: &str| (file.to_owned(), Some(file.to_owned()), true);
     assert_eq!(op.variants.iter().map(files).collect::<Vec<_>>(), [both("kernels/x/own.py"), both("lib/own.py")]);
-    let names = op.variants[0].facts(Phase::Compile).into_keys().collect::<Vec<_>>().join(" ");
+    let names = op.variants[0].facts_of_extension(Phase::Compile).into_keys().collect::<Vec<_>>().join(" ");
     assert_eq!(names, "call cuda entry lanes module", "what it has torch build is known once its wrapper runs");
 }
 

@@ -20,6 +20,8 @@ use crate::real::cuda;
 use crate::real::hostile;
 use crate::workspace::{Ran, Workspace, finished};
 
+mod extensions;
+
 /// How the kernels of `tests/gpu_kernels` and `tests/bad_kernels` are called.
 const ADDITION: &str =
     "torch: torch.add, inputs: {input: [M, N], other: [M, N]}, kwargs: {alpha: 0.5}, entry: triton_add";
@@ -155,23 +157,6 @@ fn a_variant_in_cuda_is_judged_and_measured_beside_one_in_triton() {
 
 #[test]
 #[ignore = "needs a CUDA device: tests/gpu.sh runs it"]
-fn what_a_python_file_has_torch_build_is_judged_and_measured_and_what_torch_computes_in_it_is_seen() {
-    if !cuda::has_nvcc() {
-        return;
-    }
-    let workspace = adoption::copied("examples/cuda");
-    let ran = built(build(&workspace, &["--device", "cuda", "--op", "gelu"]));
-    assert_eq!(ran.code, Some(0), "{}", ran.told);
-    assert_eq!(document(&workspace, "gelu/inline:check", "verdict")["verdict"], "passed", "{}", ran.told);
-    println!("gelu/inline: {}", document(&workspace, "gelu/inline:bench", "bench"));
-    workspace.edit("kernels/gelu/inline.py", "  return output;\n}", "  return at::gelu(input);\n}");
-    let ran = built(build(&workspace, &["--device", "cuda", "gelu/inline:check"]));
-    let record = workspace.record_on(class(), "gelu/inline:check").unwrap();
-    assert_eq!(record.outcome, Outcome::Rejected { class: "torch-fallback".to_owned() }, "{}", ran.told);
-}
-
-#[test]
-#[ignore = "needs a CUDA device: tests/gpu.sh runs it"]
 fn what_is_wrong_in_cuda_is_rejected_and_ends_its_own_process_alone() {
     if !cuda::has_nvcc() {
         return;
@@ -205,14 +190,16 @@ fn an_image_for_no_device_that_is_there_is_rejected_and_ptx_runs_on_a_later_one(
         return;
     }
     let workspace = adoption::copied("examples/cuda");
-    let with = |list: &str| {
-        let mut command = build(&workspace, &["--device", "cuda", "softmax/cuda_plain:check"]);
-        command.env("TORCH_CUDA_ARCH_LIST", list);
-        built(command)
-    };
-    let told = with("7.5");
-    assert!(told.told.contains("rejected (architecture)"), "{}", told.told);
-    assert_eq!(with("7.5+PTX").code, Some(0));
+    for variant in ["cuda_plain", "extension"] {
+        let with = |list: &str| {
+            let mut command = build(&workspace, &["--device", "cuda", &format!("softmax/{variant}:check")]);
+            command.env("TORCH_CUDA_ARCH_LIST", list);
+            built(command)
+        };
+        let told = with("7.5");
+        assert!(told.told.contains("rejected (architecture)"), "{}", told.told);
+        assert_eq!(with("7.5+PTX").code, Some(0), "{variant}");
+    }
 }
 
 /// The kernels of `tests/gpu_kernels` and some of `tests/bad_kernels`, each with how its check may end and what its failure says, in the order

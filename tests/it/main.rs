@@ -89,6 +89,7 @@ mod real {
     pub mod adoption;
     mod examples;
     pub mod cuda;
+    pub mod extensions;
     mod generated;
     pub mod hostile;
     mod mutants;

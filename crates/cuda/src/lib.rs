@@ -15,6 +15,9 @@ const HEADER: &[u8] = b"t2t cuda 1\n";
 /// The word that stands for the number of its line.
 const LINE: &[u8] = b"__LINE__";
 
+/// How the headers begin that a file of an extension of torch's includes.
+const TORCH: [&str; 6] = ["torch/", "ATen/", "c10/", "caffe2/", "pybind11/", "Python.h"];
+
 /// What is known of a CUDA C++ file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CudaFile {
@@ -26,6 +29,8 @@ pub struct CudaFile {
     is_stringizing: bool,
     /// What it includes between quotes, in order. Angle brackets name files of the compiler.
     includes: Vec<String>,
+    /// Whether it includes a header of torch's, or one that torch's include: then it is part of an extension of torch's.
+    includes_torch: bool,
 }
 
 /// Reads `bytes` as CUDA C++. Never fails: what is no token is one byte after another, for the compiler to refuse.
@@ -36,7 +41,10 @@ pub fn read(bytes: &[u8]) -> CudaFile {
         meaning: digest(&tokens, Spaces::OfDirectives),
         spaced: digest(&tokens, Spaces::All),
         is_stringizing: lines(&tokens).any(is_stringizing),
-        includes: lines(&tokens).filter_map(included).collect(),
+        includes: lines(&tokens).filter_map(|line| included(line)?.strip_prefix('"').map(str::to_owned)).collect(),
+        includes_torch: lines(&tokens)
+            .filter_map(included)
+            .any(|file| TORCH.iter().any(|own| file[1..].starts_with(own))),
     }
 }
 
@@ -84,10 +92,11 @@ fn is_stringizing(line: &[Token<'_>]) -> bool {
     *name.text == *b"define" && rest.iter().any(is_operator)
 }
 
-/// Returns what a directive includes, as it stands between quotes.
-fn included(line: &[Token<'_>]) -> Option<String> {
+/// Returns the file that a directive includes, behind the `"` or `<` that stands before it.
+fn included<'a>(line: &'a [Token<'_>]) -> Option<&'a str> {
     let [name, file, ..] = line else { return None };
     let text = std::str::from_utf8(&file.text).ok()?;
-    let named = text.strip_prefix('"')?.strip_suffix('"')?;
-    matches!(&*name.text, b"include" | b"include_next" | b"import").then(|| named.to_owned())
+    let named = text.strip_suffix(if text.starts_with('<') { '>' } else { '"' })?;
+    let is_one = named.starts_with(['"', '<']) && matches!(&*name.text, b"include" | b"include_next" | b"import");
+    is_one.then_some(named)
 }

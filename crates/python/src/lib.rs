@@ -13,6 +13,7 @@ pub mod bounds;
 mod encoding;
 mod fault;
 mod statements;
+mod texts;
 mod canonical;
 pub mod closure;
 
@@ -38,6 +39,8 @@ pub struct PythonFile {
     pub callables: Vec<String>,
     /// Other names bound at module level, imported ones among them; `*` for an import of everything.
     pub names: Vec<String>,
+    /// Texts in it that may name a file in C++ or CUDA C++, in order, without docstrings.
+    pub sources: Vec<String>,
     /// Why there is no tree.
     pub fault: Option<SourceFault>,
 }
@@ -97,12 +100,29 @@ fn of_tree(mut module: ModModule, told: Told) -> PythonFile {
     let mut imports = Vec::new();
     collect_imports(&module.body, told, &mut imports);
     drop_docstrings(&mut module.body);
-    PythonFile { meaning: canonical::digest(HEADER, &module), imports, docstring, callables, names, fault: None }
+    let sources = texts::of_sources(&module.body);
+    PythonFile {
+        meaning: canonical::digest(HEADER, &module),
+        imports,
+        docstring,
+        callables,
+        names,
+        sources,
+        fault: None,
+    }
 }
 
 fn unread(bytes: &[u8], fault: SourceFault) -> PythonFile {
-    let (imports, callables, names) = (Vec::new(), Vec::new(), Vec::new());
-    PythonFile { meaning: Digest::of(bytes), imports, docstring: None, callables, names, fault: Some(fault) }
+    let (callables, names, sources) = (Vec::new(), Vec::new(), Vec::new());
+    PythonFile {
+        meaning: Digest::of(bytes),
+        imports: Vec::new(),
+        docstring: None,
+        callables,
+        names,
+        sources,
+        fault: Some(fault),
+    }
 }
 
 #[cfg(test)]

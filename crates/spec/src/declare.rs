@@ -179,8 +179,6 @@ impl Variant {
     #[must_use]
     pub fn facts(&self, phase: Phase) -> Facts {
         let read: &[&str] = match phase {
-            // What torch would build is known once the wrapper runs.
-            Phase::Compile if self.is_inline() => &["module", "cuda", "entry", "call", "methods", "lanes"],
             // nvcc reads no Python.
             Phase::Compile if self.cuda.is_some() => &["cuda"],
             Phase::Compile => &["module", "entry", "call", "methods", "lanes"],
@@ -190,6 +188,15 @@ impl Variant {
             _ => &[],
         };
         select(&whole(self), read)
+    }
+
+    /// Returns the same of one whose Python file has torch build its CUDA C++: what torch would build is known once the wrapper runs.
+    #[must_use]
+    pub fn facts_of_extension(&self, phase: Phase) -> Facts {
+        match phase {
+            Phase::Compile => select(&whole(self), &["module", "cuda", "entry", "call", "methods", "lanes"]),
+            _ => self.facts(phase),
+        }
     }
 }
 

@@ -25,6 +25,7 @@ mod imports;
 mod includes;
 mod made;
 
+pub use self::includes::CudaClosure;
 use self::kept::Kept;
 
 /// Top-level packages that always mean folders of the workspace.

@@ -18,7 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from t2t_harness.cuda import modules, nvcc, split
-from t2t_harness.cuda.inline import KERNELS, MAIN, Extension
+from t2t_harness.cuda.files import Source
+from t2t_harness.cuda.inline import Extension
 
 NVCC_FLAGS = (
     "-D__CUDA_NO_HALF_OPERATORS__",
@@ -35,7 +36,7 @@ NAMED = "-static-global-template-stub=false"
 LIBRARIES = ("-lc10", "-lc10_cuda", "-ltorch_cpu", "-ltorch_cuda", "-ltorch", "-ltorch_python")
 
 ATTEMPTED = 2
-"""Parts that are compiled at once: the binding, and the kernels or their host half."""
+"""Sources that are compiled at once."""
 
 
 class Failed(Exception):
@@ -95,66 +96,93 @@ def tools(compiler: Path, architectures: Sequence[str]) -> Tools:
     return Tools(compiler, version, architectures, [*dict.fromkeys(map(str, found)), own], home)
 
 
-def build(extension: Extension, own: Tools, parts: Parts, folder: Path) -> Built:
-    """Returns the module, built in `folder`, which is made. Raises Failed where a compiler or the linker refuses it."""
-    folder.mkdir(parents=True)
+def build(extension: Extension, sources: Sequence[Source], own: Tools, parts: Parts, folder: Path) -> Built:
+    """Returns the module, built of its sources in `folder`, which is made if need be. Raises Failed where a compiler or the linker refuses it."""
+    folder.mkdir(parents=True, exist_ok=True)
+
+    def compiled(source: Source) -> Kernels:
+        if source.is_cuda:
+            return of_kernels(extension, own, parts, folder, source)
+        return Kernels([host(extension, own, parts, folder, source.file, source.marked, source.rest)])
+
     with ThreadPoolExecutor(ATTEMPTED) as pool:
-        main = pool.submit(host, extension, own, parts, folder, MAIN, extension.main_text)
-        kernels = pool.submit(of_kernels, extension, own, parts, folder) if extension.cuda else None
-        objects = [main.result()]
-        if kernels is None:
-            return Built(linked(extension, own, folder, objects), "", {}, None)
-        more, told, stages, reason = kernels.result()
-    return Built(linked(extension, own, folder, [*objects, *more]), told, stages, reason)
+        made = list(pool.map(compiled, sources))
+    stages: dict[str, dict[str, bytes]] = {}
+    for one in made:
+        for target, own_stages in one.stages.items():
+            of_target = stages.setdefault(target, {})
+            for ending, content in own_stages.items():
+                # A text may be several; of machine code there is that of the first source.
+                of_target[ending] = (
+                    of_target.get(ending, b"") + content if ending == "ptx" else of_target.get(ending, content)
+                )
+    objects = [place for one in made for place in one.objects]
+    told = "".join(one.told for one in made)
+    reason = next((one.is_whole for one in made if one.is_whole is not None), None)
+    return Built(linked(extension, own, folder, objects), told, stages, reason)
 
 
-Kernels = tuple[list[Path], str, dict[str, dict[str, bytes]], str | None]
-"""Object files, what ptxas said, stages, and why they were not split."""
+@dataclass(frozen=True)
+class Kernels:
+    """What is made of a source."""
+
+    objects: list[Path]
+    told: str = ""
+    """What ptxas said."""
+    stages: dict[str, dict[str, bytes]] = field(default_factory=dict)
+    is_whole: str | None = None
+    """Why its kernels were compiled with torch's headers; None where they were not."""
 
 
-def of_kernels(extension: Extension, own: Tools, parts: Parts, folder: Path) -> Kernels:
-    """Returns what is made of `cuda.cu`: in halves where that works, else whole. Raises Failed where nvcc refuses it whole."""
-    text = extension.cuda_text
+def of_kernels(extension: Extension, own: Tools, parts: Parts, folder: Path, source: Source) -> Kernels:
+    """Returns what is made of a source with kernels: in halves where that works, else whole. Raises Failed where nvcc refuses it whole."""
+    file, rest = source.file, source.rest
     try:
-        halves = split.halves(text, KERNELS)
-        first = host(extension, own, parts, folder, "host.cpp", split.with_launches(halves.host))
-        second = on_device(
-            extension, own, parts, folder, "device.cu", split.instantiated(halves, undefined(first)), [NAMED]
-        )
-        return [first, second[0]], *second[1:], None
+        halves = split.halves(source.text, file, source.lines)
+        first = host(extension, own, parts, folder, f"{file}.host.cpp", split.with_launches(halves.host), rest)
+        device = split.instantiated(halves, undefined(first))
+        second = on_device(extension, own, parts, folder, f"{file}.device.cu", device, [NAMED], rest)
+        return Kernels([first, *second.objects], second.told, second.stages)
     except (split.Whole, Failed) as error:
         reason = str(error) if isinstance(error, split.Whole) else nvcc.refusal(error.told).message
-    whole = on_device(extension, own, parts, folder, KERNELS, text, [])
-    return [whole[0]], *whole[1:], reason
+    whole = on_device(extension, own, parts, folder, file, source.marked, [], rest)
+    return Kernels(whole.objects, whole.told, whole.stages, reason)
 
 
-def host(extension: Extension, own: Tools, parts: Parts, folder: Path, file: str, text: str) -> Path:
+def host(extension: Extension, own: Tools, parts: Parts, folder: Path, file: str, text: str, rest: str = "") -> Path:
     """Returns the object file that the C++ compiler makes of a text, taken from the parts where it is known. Raises Failed where it is refused."""
     command = ["g++", *common(extension, own), "-fPIC", "-std=c++17", *extension.cflags]
     # A line that moves makes the same code; what its messages name is the place that it had.
-    key = keyed(own, command, file, re.sub(r"^#line .*$", "", text, flags=re.MULTILINE))
+    key = keyed(own, command, file, re.sub(r"^#line .*\n", "", text, flags=re.MULTILINE), rest)
     made = folder / f"{file}.o"
     if f"{key}.o" not in parts.known:
-        (folder / file).write_text(text)
+        write(folder / file, text)
         ran(command, ["-c", file, "-o", made.name], folder)
         parts.made.append(f"{key}.o")
     return kept(parts, key, made)
 
 
 def on_device(
-    extension: Extension, own: Tools, parts: Parts, folder: Path, file: str, text: str, more: Sequence[str]
-) -> tuple[Path, str, dict[str, dict[str, bytes]]]:
-    """Returns the object file that nvcc makes of a text, what ptxas said, and its stages by architecture. Raises Failed where it is refused."""
+    extension: Extension,
+    own: Tools,
+    parts: Parts,
+    folder: Path,
+    file: str,
+    text: str,
+    more: Sequence[str],
+    rest: str = "",
+) -> Kernels:
+    """Returns what nvcc makes of a text. Raises Failed where it is refused."""
     flags = ["--compiler-options", "-fPIC", "-Xptxas=-v", *more, *extension.cuda_cflags]
     if not any(flag.startswith("-std=") for flag in flags):
         flags.append("-std=c++17")
     command = [str(own.nvcc), *common(extension, own), *NVCC_FLAGS, *codes(extension, own), *flags]
-    key = keyed(own, command, file, text)
+    key = keyed(own, command, file, text, rest)
     made = folder / f"{file}.o"
     beside = folder / f"{file}.kept"
     if not {f"{key}.o", f"{key}.json"} <= parts.known.keys():
         parts.known.pop(f"{key}.o", None)
-        (folder / file).write_text(text)
+        write(folder / file, text)
         beside.mkdir()
         told = ran(command, ["--keep", "--keep-dir", str(beside), "-c", file, "-o", made.name], folder)
         stages = stages_in(beside, own.architectures)
@@ -164,7 +192,12 @@ def on_device(
     parts.used[f"{key}.json"] = parts.known[f"{key}.json"]
     told, facts = json.loads(parts.known[f"{key}.json"])
     stages = {name: {ending: bytes.fromhex(text) for ending, text in one.items()} for name, one in facts.items()}
-    return kept(parts, key, made), told, stages
+    return Kernels([kept(parts, key, made)], told, stages)
+
+
+def write(place: Path, text: str) -> None:
+    """Writes a text that was read from a file, whatever its bytes were."""
+    place.write_text(text, encoding="utf-8", errors="surrogateescape")
 
 
 def common(extension: Extension, own: Tools) -> list[str]:
@@ -176,7 +209,7 @@ def common(extension: Extension, own: Tools) -> list[str]:
 
 def codes(extension: Extension, own: Tools) -> list[str]:
     """Returns what nvcc is told of architectures: nothing where the flags of the extension name them, as with torch."""
-    if any("arch" in flag for flag in extension.cuda_cflags):
+    if extension.names_architectures:
         return []
     made = []
     for target in own.architectures:
@@ -198,9 +231,9 @@ def stages_in(folder: Path, architectures: Sequence[str]) -> dict[str, dict[str,
     return found
 
 
-def keyed(own: Tools, command: Sequence[str], file: str, text: str) -> str:
+def keyed(own: Tools, command: Sequence[str], file: str, text: str, rest: str) -> str:
     """Returns the digest of what a part is made from."""
-    return hashlib.sha256(json.dumps([own.version, list(command), file, text]).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([own.version, list(command), file, text, rest]).encode()).hexdigest()
 
 
 def kept(parts: Parts, key: str, made: Path) -> Path:

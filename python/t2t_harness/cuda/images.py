@@ -20,7 +20,14 @@ PARTS = "PARTS"
 """The folder that holds what modules of torch's are made of, for the next compile."""
 
 
-class ModuleFacts(TypedDict):
+class OfFlags(TypedDict, total=False):
+    """What an archive says of a module's flags."""
+
+    names_architectures: bool
+    """Whether they name the architectures."""
+
+
+class ModuleFacts(OfFlags):
     """A module of torch's that was built."""
 
     name: str

@@ -1,15 +1,13 @@
-"""CUDA C++ that a Python file has torch build (`load_inline`): what it would build, and what it gets in the place of that.
+"""CUDA C++ that a Python file has torch build (`load_inline`): what it would build.
 
-It compiles nothing. torch is imported only inside functions, and no function of torch's that builds is called.
+It compiles nothing, and imports no torch.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 MAIN, KERNELS = "main.cpp", "cuda.cu"
@@ -42,6 +40,8 @@ class Extension:
     include_paths: tuple[str, ...]
     with_cuda: bool
     is_python_module: bool
+    files: tuple[str, ...] = ()
+    """The files of the workspace that it is built from, in the place of texts (`load`)."""
 
     @property
     def main_text(self) -> str:
@@ -52,6 +52,11 @@ class Extension:
     def cuda_text(self) -> str:
         """Returns `cuda.cu`."""
         return "\n".join(self.cuda)
+
+    @property
+    def names_architectures(self) -> bool:
+        """Tells whether flags name what is compiled for, as torch does."""
+        return any("arch" in flag for flag in self.cuda_cflags)
 
     def digest(self) -> str:
         """Returns what tells it from any other: 64 hexadecimal digits."""
@@ -121,49 +126,3 @@ def bindings(functions: Texts | Mapping[str, str], handles_errors: bool) -> list
         bound = f"torch::wrap_pybind_function({name})" if handles_errors else name
         lines.append(f'm.def("{name}", {bound}, "{doc}");')
     return [*lines, "}"]
-
-
-class Unbuilt(types.ModuleType):
-    """Stands for a module that is yet to be built: its functions return their first argument."""
-
-    def __getattr__(self, name: str) -> Callable[..., object]:
-        """Returns a function in the place of the module's own."""
-        if name.startswith("__"):
-            raise AttributeError(name)
-        return first_of
-
-
-def first_of(*args: object, **kwargs: object) -> object:
-    """Returns the first argument, or None."""
-    return next(iter((*args, *kwargs.values())), None)
-
-
-@contextlib.contextmanager
-def recording() -> Iterator[list[Extension]]:
-    """Has `load_inline` build nothing for the length of the context, and yields what it would have built, each once."""
-    found: list[Extension] = []
-
-    def record(*args: object, **kwargs: object) -> object:
-        own = called(*args, **kwargs)  # type: ignore[arg-type]
-        if own not in found:
-            found.append(own)
-        return Unbuilt(own.name)
-
-    with replaced(record):
-        yield found
-
-
-@contextlib.contextmanager
-def replaced(load_inline: Callable[..., object]) -> Iterator[None]:
-    """Puts a function in the place of torch's `load_inline`, and one that refuses in that of `load`, for the length of the context."""
-    from torch.utils import cpp_extension
-
-    def refuse(name: str, *args: object, **kwargs: object) -> object:
-        raise Refused(f"`load` of `{name}`: t2t builds what `load_inline` is given, and no files")
-
-    before = cpp_extension.load_inline, cpp_extension.load
-    cpp_extension.load_inline, cpp_extension.load = load_inline, refuse
-    try:
-        yield
-    finally:
-        cpp_extension.load_inline, cpp_extension.load = before

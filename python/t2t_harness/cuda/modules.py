@@ -1,11 +1,10 @@
-"""Modules of torch's that compile built, in the process that calls them: `load_inline` returns them, and what they launch is theirs.
+"""Modules of torch's that compile built: what an archive holds of them, whom they fit, and how their calls are watched.
 
 torch is imported only inside functions.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import sysconfig
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -41,6 +40,8 @@ class Held:
     library: bytes
     abi: Mapping[str, str]
     """What it fits."""
+    architectures: tuple[str, ...] = ()
+    """What its kernels were compiled for; none where it has no kernels, or its flags name them."""
 
 
 def held_in(index: images.Index, files: Mapping[str, bytes]) -> dict[str, Held]:
@@ -48,31 +49,10 @@ def held_in(index: images.Index, files: Mapping[str, bytes]) -> dict[str, Held]:
     found = {}
     for digest, facts in index.get("modules", {}).items():
         library = files[Path(images.library(digest)).name]
-        found[digest] = Held(facts["name"], frozenset(facts["kernels"]), library, index.get("abi", {}))
+        kernels = frozenset(facts["kernels"])
+        targets = tuple(index["architectures"]) if kernels and not facts.get("names_architectures", False) else ()
+        found[digest] = Held(facts["name"], kernels, library, index.get("abi", {}), targets)
     return found
-
-
-def provider(held: Mapping[str, Held], folder: Path) -> Callable[..., object]:
-    """Returns what stands in the place of torch's `load_inline`: it returns modules that are `held`, which are put into `folder`, and builds nothing.
-
-    It raises AbiMismatch for one that was built for another torch or Python, and Refused for one that was not built.
-    """
-    loaded: dict[str, object] = {}
-
-    def provided(*args: object, **kwargs: object) -> object:
-        own = inline.called(*args, **kwargs)  # type: ignore[arg-type]
-        digest = own.digest()
-        if digest not in held:
-            names = ", ".join(f"`{one.name}`" for one in held.values()) or "nothing"
-            raise inline.Refused(
-                f"`{own.name}` is given other sources or flags here than where it was compiled, which made {names}: what is built may not depend on the device"
-            )
-        if digest not in loaded:
-            require_abi(held[digest])
-            loaded[digest] = load(own, held[digest], folder / digest[:16])
-        return loaded[digest]
-
-    return provided
 
 
 def require_abi(module: Held) -> None:
@@ -87,22 +67,11 @@ def require_abi(module: Held) -> None:
         raise inline.AbiMismatch(f"`{module.name}` was compiled for {'; for '.join(other)}")
 
 
-def load(own: inline.Extension, module: Held, folder: Path) -> object:
-    """Returns a module, loaded from a file in `folder`, its functions watched; of one whose operators are torch's, the file's path, as torch does."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{own.name}.so"
-    file.write_bytes(module.library)
-    if not own.is_python_module:
-        import torch
-
-        torch.ops.load_library(str(file))  # type: ignore[no-untyped-call]
-        return str(file)
-    spec = importlib.util.spec_from_file_location(own.name, file)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"cannot load {file}")
-    made = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(made)
-    return Watched(made, module)
+def require_image(module: Held, capability: tuple[int, int]) -> None:
+    """Raises NoImage for a module of whose kernels none runs on a device of a compute capability."""
+    stages = {f"{target}.{'cubin' if target.startswith('sm') else 'ptx'}": b"" for target in module.architectures}
+    if stages:
+        images.image(stages, capability)
 
 
 class Watched(types.ModuleType):
@@ -113,7 +82,7 @@ class Watched(types.ModuleType):
         self.__file__ = made.__file__
         for name, value in vars(made).items():
             if not name.startswith("__"):
-                setattr(self, name, called(name, value, module) if is_function(value) else value)
+                setattr(self, name, called(f"{module.name}.{name}", value, module) if is_function(value) else value)
 
 
 def is_function(value: object) -> bool:
@@ -122,15 +91,15 @@ def is_function(value: object) -> bool:
 
 
 def called(name: str, function: Callable[..., object], module: Held) -> Callable[..., object]:
-    """Returns a function of a module as it is watched."""
+    """Returns a function of a module, by a name that tells it from all others, as it is watched."""
 
     def call(*args: object, **kwargs: object) -> object:
         if watcher is None:
             return function(*args, **kwargs)
         given = (*args, *kwargs.values())
-        return watcher(f"{module.name}.{name}", module.kernels, given, lambda: function(*args, **kwargs))
+        return watcher(name, module.kernels, given, lambda: function(*args, **kwargs))
 
-    call.__name__, call.__doc__ = name, function.__doc__
+    call.__name__, call.__doc__ = name.rpartition(".")[2], function.__doc__
     return call
 
 

@@ -10,13 +10,14 @@ conditions that torch's headers may decide, and kernels that have no name outsid
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 TOKEN = re.compile(
     r"""(?P<space>[ \t\r\n\f\v]+|\\\n)
     |(?P<comment>//(?:[^\n\\]|\\.|\\\n)*|/\*.*?\*/)
-    |(?P<text>(?:u8|[uUL])?"(?:[^"\\\n]|\\.)*"|(?:u8|[uUL])?'(?:[^'\\\n]|\\.)+')
+    |(?P<text>(?:u8|[uUL])?R"(?P<end>[^()\\\s]{0,16})\(.*?\)(?P=end)"
+        |(?:u8|[uUL])?"(?:[^"\\\n]|\\.)*"|(?:u8|[uUL])?'(?:[^'\\\n]|\\.)+')
     |(?P<word>[A-Za-z_]\w*)
     |(?P<number>\.?\d(?:[eEpP][+-]|'\w|[\w.])*)
     |(?P<sign><<<|>>>|::|.)""",
@@ -38,6 +39,9 @@ KNOWN_CONDITIONS = frozenset("defined __CUDA_ARCH__ __CUDACC__ __cplusplus".spli
 
 LAUNCH = """\
 #include <cuda_runtime.h>
+#ifndef __launch_bounds__
+#define __launch_bounds__(...)
+#endif
 namespace t2t {
 template <typename... Parameters>
 struct Launch {
@@ -57,7 +61,7 @@ t2t::Launch<Parameters...> t2t_launch(void (*kernel)(Parameters...), dim3 grid, 
   return {kernel, grid, block, shared, stream};
 }
 """
-"""What a launch is in the host half. Arguments become parameters as in any call."""
+"""What a launch is in the host half, and what CUDA's headers define for nvcc alone. Arguments become parameters as in any call."""
 
 DEVICE = """\
 #include <cuda.h>
@@ -116,22 +120,23 @@ def tokens_of(text: str) -> list[Token]:
             is_first = is_first or "\n" in token.group()
         elif kind != "comment":
             if kind == "word" and token.group().endswith("R") and text[token.end() : token.end() + 1] == '"':
-                raise Whole("it has a raw string")
+                raise Whole("a raw string does not end")
             is_first = False
             found.append(Token(kind, token.group(), place))
         place = token.end()
     return found
 
 
-def halves(text: str, file: str) -> Halves:
-    """Returns the halves of the text of `file`, the name that messages shall have. Raises Whole where it has to be compiled whole."""
+def halves(text: str, file: str, lines: Sequence[tuple[str, int]] | None = None) -> Halves:
+    """Returns the halves of the text of `file`, the name that messages shall have; or of each of the text's lines its file and number there are `lines`. Raises Whole where it has to be compiled whole."""
     found = Halves()
     macros = set(re.findall(r"^[ \t]*#[ \t]*define[ \t]+(\w+)", text, re.MULTILINE))
     for item in items(tokens_of(text)):
         first, last = item[0], item[-1]
         own = text[first.place : last.place + len(last.text)]
         line = text.count("\n", 0, first.place) + 1
-        marked = f'#line {line} "{file}"\n'
+        name, number = (file, line) if lines is None else lines[line - 1]
+        marked = f'#line {number} "{name}"\n'
         of_host, of_device = sides(item, own, macros, found)
         found.host += marked + of_host + "\n" if of_host else ""
         found.device += marked + of_device + "\n" if of_device else ""

@@ -6,6 +6,7 @@ torch is imported only inside functions.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_harness.counting import counting, queues, streams
-from t2t_harness.cuda import images, inline, modules, t2t_cuda
+from t2t_harness.cuda import files, images, inline, modules, noting, providing, t2t_cuda
 from t2t_harness.faults import failure
 from t2t_harness.triton import launchers, launching, refusals, stage, warm
 
@@ -31,8 +32,9 @@ def lane(request: Common) -> Iterator[launchers.Counted]:
         # Whatever lies in the workspace under that name.
         sys.modules[PUBLIC] = t2t_cuda
         if request["lane"] == "cuda" and (held := provide(request)):
-            load_inline = modules.provider(held, Path(request["scratch"]) / "modules")
-            replaced.enter_context(inline.replaced(load_inline))
+            folder, of_files = Path(request["scratch"]) / "modules", functools.partial(files.called, request["root"])
+            load_inline, load = providing.provider(held, folder), providing.provider(held, folder, of_files)
+            replaced.enter_context(noting.replaced(load_inline, load))
         yield count
 
 

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
 ARCHIVE = "triton.tar.gz"
 """The archive of compiled kernels, of whatever language."""
 
+INCLUDED = (
+    "files of the workspace are included between quotes, by a path from the file's own folder, and no macro makes it"
+)
+"""What helps where an included file is not found."""
+
 SAID = 200
 """How many characters of what a tool said are passed on."""
 
@@ -129,10 +134,7 @@ def compiler_of(request: CompileCudaRequest) -> Path:
 def all_compiled(request: CompileCudaRequest, compiler: Path) -> list[Compiled]:
     """Returns what nvcc makes for each architecture, in their order. Raises Refused for the first that it refuses, and where the file has no kernel."""
     tree = Path(request["scratch"]) / "sources"
-    for file in request["files"]:
-        copy = tree / file
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(Path(request["root"]) / file, copy)
+    copy(request, tree)
     with ThreadPoolExecutor(max(1, request["processes"])) as pool:
         made = list(pool.map(lambda target: compiled_for(request, compiler, target, tree), request["architectures"]))
     if not any(one.usages for one in made if one.target.startswith("sm")) and any(
@@ -142,6 +144,14 @@ def all_compiled(request: CompileCudaRequest, compiler: Path) -> list[Compiled]:
         hint = 'a kernel is a function that is `extern "C" __global__`; one that is a template is made where it is used'
         raise Refused("source", f"{file}: the file has no kernel", request["root"], hint=hint)
     return made
+
+
+def copy(request: CompileCudaRequest, tree: Path) -> None:
+    """Copies the files that the key holds into the folder `tree`, by their paths in the workspace."""
+    for file in request["files"]:
+        place = tree / file
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(Path(request["root"]) / file, place)
 
 
 def compiled_for(request: CompileCudaRequest, compiler: Path, target: str, tree: Path) -> Compiled:
@@ -176,7 +186,7 @@ def refused(request: CompileCudaRequest, told: str, target: str) -> Refused:
     where = "" if known is not None or found.file is None else f"{Path(found.file).name}: "
     hint = None
     if "No such file or directory" in found.message:
-        hint = "files of the workspace are included between quotes, by a path from the file's own folder, and no macro makes it"
+        hint = INCLUDED
     return Refused("compile-error", f"nvcc: {where}{found.message}", request["root"], place, hint)
 
 

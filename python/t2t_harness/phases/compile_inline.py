@@ -1,6 +1,6 @@
-"""Compiles what a variant's Python file has torch build of CUDA C++ (`load_inline`), on a machine that needs no GPU.
+"""Compiles what a variant's Python file has torch build of CUDA C++ (`load_inline`, `load`), on a machine that needs no GPU.
 
-The file is imported as on a device, with a `load_inline` that notes what it is given and builds nothing; where it is called later, the wrapper is called once,
+The file is imported as on a device, with functions in torch's place that note what they are given and build nothing; where it is called later, the wrapper is called once,
 on tensors without values. Then each module is built in the action's own folder.
 """
 
@@ -9,12 +9,13 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import calling, cases, inputs
-from t2t_harness.cuda import extension, images, inline, modules, nvcc
+from t2t_harness.cuda import extension, files, images, inline, modules, noting, nvcc, t2t_cuda
 from t2t_harness.faults import failure
 from t2t_harness.phases import compile_cuda
 from t2t_harness.phases.compile_cuda import ARCHIVE, Compiled, Refused
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from t2t_harness.sources.entry import Entry
 
 HINT = "t2t finds what a file builds when it is imported, or when its wrapper is first called"
+
+OF_FILES = "a `.cu` with torch's headers is built by `torch.utils.cpp_extension.load`; one for `t2t_cuda` has CUDA's headers alone"
 
 
 def compile_inline(request: CompileCudaRequest) -> Reply:
@@ -51,13 +54,17 @@ def compile_inline(request: CompileCudaRequest) -> Reply:
         "architectures": list(request["architectures"]),
         "abi": modules.abi(),
         "modules": {
-            one.digest(): {"name": one.name, "kernels": sorted({usage.kernel for usage in nvcc.usages(module.told)})}
+            one.digest(): {
+                "name": one.name,
+                "kernels": sorted({usage.kernel for usage in nvcc.usages(module.told)}),
+                "names_architectures": one.names_architectures,
+            }
             for one, module in built
         },
     }
-    files = {images.library(one.digest()): module.library for one, module in built}
-    files |= {f"{images.PARTS}/{name}": content for name, content in sorted(parts.used.items())}
-    compile_cuda.pack(index, told, Path(request["scratch"]) / ARCHIVE, files)
+    members = {images.library(one.digest()): module.library for one, module in built}
+    members |= {f"{images.PARTS}/{name}": content for name, content in sorted(parts.used.items())}
+    compile_cuda.pack(index, told, Path(request["scratch"]) / ARCHIVE, members)
     documents: Documents = {
         "launches": {
             "targets": list(request["architectures"]),
@@ -80,28 +87,55 @@ def found(request: CompileCudaRequest) -> list[inline.Extension]:
     """Returns what the variant's file has torch build, in the order of the calls. Raises Refused where that is nothing, or cannot be found out."""
     root = request["root"]
     require_extensions(root)
+    # A wrapper of another kind is told what it lacks.
+    sys.modules["t2t_cuda"] = t2t_cuda
     if request["devices"]:
         facade.patch_torch_cuda(request["devices"][0])
         facade.fake_driver(request["devices"][0])
-    with inline.recording() as seen, facade.fake_cuda():
+    with noting.recording(root) as seen, facade.fake_cuda():
         try:
             entry = loading.load_entry(root, request["variant"])
         except SystemExit:
             raise
         except BaseException as error:
-            class_ = "source" if isinstance(error, inline.Refused) else failure.class_of(error)
-            raise refused_by(request, class_, error) from error
-        if not seen:
-            call(request, entry)
-    if not seen:
-        raise Refused("source", f"{compile_cuda.source_of(request)}: nothing calls `load_inline`", root, hint=HINT)
+            if not (is_found(request, seen) and noting.wants_operators(error)):
+                class_ = "source" if isinstance(error, inline.Refused) else failure.class_of(error)
+                raise refused_by(request, class_, error) from error
+            print(f"the file is read up to where it wants what the library registers: {failure.describe(error)}")
+        else:
+            if not is_found(request, seen):
+                call(request, entry)
+    require_found(request, seen)
+    return seen
+
+
+def is_found(request: CompileCudaRequest, seen: Sequence[inline.Extension]) -> bool:
+    """Tells whether the variant's CUDA C++ is among what was seen: its `.cu`, or any where it stands in the Python file."""
+    file = compile_cuda.source_of(request)
+    return any(file in one.files for one in seen) if file.endswith(".cu") else len(seen) > 0
+
+
+def require_found(request: CompileCudaRequest, seen: Sequence[inline.Extension]) -> None:
+    """Raises Refused where the variant's CUDA C++ is not among what was seen, or something that no key holds is."""
+    root, file = request["root"], compile_cuda.source_of(request)
+    if not is_found(request, seen):
+        if file.endswith(".cu"):
+            message = f"nothing loads `{Path(file).name}`, which includes torch's headers"
+            raise Refused("source", f"{request['variant']['file']}: {message}", root, hint=f"{OF_FILES}; {HINT}")
+        raise Refused("source", f"{file}: nothing calls `load_inline`", root, hint=HINT)
     below = os.path.realpath(root)
     for one in seen:
+        for source in one.files:
+            if not Path(root, source).is_file():
+                raise Refused("source", f"`{one.name}` is built of `{source}`, which is not there", root)
+            if source not in request["files"]:
+                message = f"`{one.name}` is built of `{source}`, and no key holds it"
+                hint = 'let the Python file of the wrapper have its name as one text, as in `os.path.join(here, "own.cpp")`'
+                raise Refused("source", message, root, hint=hint)
         for path in one.include_paths:
-            if os.path.realpath(path).startswith(below):
+            if not one.files and os.path.realpath(path).startswith(below):
                 message = f"`{one.name}` includes files of the workspace, `{os.path.relpath(path, root)}`: no key would hold them"
                 raise Refused("source", message, root, hint="put what is included into the source, or use a `.cu`")
-    return seen
 
 
 def require_extensions(root: str) -> None:
@@ -158,8 +192,11 @@ def built_of(
     request: CompileCudaRequest, one: inline.Extension, own: extension.Tools, parts: extension.Parts
 ) -> extension.Built:
     """Returns a module. Raises Refused where a compiler refuses it, at the line of the Python file that it stands in."""
+    root, folder = Path(request["root"]), Path(request["scratch"]) / one.digest()[:16]
+    if files.includes_below(one):
+        compile_cuda.copy(request, folder)
     try:
-        module = extension.build(one, own, parts, Path(request["scratch"]) / one.digest()[:16])
+        module = extension.build(one, files.sources_of(one, root, request["files"]), own, parts, folder)
     except extension.Failed as error:
         raise refused(request, one, error.told) from error
     if module.is_whole is not None:
@@ -168,8 +205,12 @@ def built_of(
 
 
 def refused(request: CompileCudaRequest, one: inline.Extension, told: str) -> Refused:
-    """Returns the rejection of a text that a compiler or the linker refuses."""
+    """Returns the rejection of what a compiler or the linker refuses."""
     error = nvcc.refusal(told)
+    if error.file in request["files"] and error.line is not None:
+        known: SourcePlace = {"file": error.file, "line": error.line, "column": error.column}
+        hint = compile_cuda.INCLUDED if "No such file or directory" in error.message else None
+        return Refused("compile-error", f"`{one.name}`: {error.message}", request["root"], known, hint)
     name = None if error.file is None else Path(error.file).name
     pieces = {inline.MAIN: one.cpp, inline.KERNELS: one.cuda}.get(name or "", ())
     place = None if error.line is None else place_in(request, pieces, error.line)

@@ -149,7 +149,7 @@ impl Step<'_> {
             return Limits { cores, nice, scratch_bytes, ..Limits::wall(deadline) };
         }
         let wall = deadline.saturating_mul(PATIENCE.into());
-        let more = if self.job.is_inline() && self.job.target.phase == Phase::Compile {
+        let more = if self.job.is_extension && self.job.target.phase == Phase::Compile {
             self.job.processes.max(1) as u64 * COMPILER_MEMORY
         } else {
             self.job.processes.saturating_sub(1) as u64 * PROCESS_MEMORY

@@ -123,7 +123,7 @@ fn path(text: &str) -> RepoPath {
 
 fn closure_of(files: &[(&str, &str)], file: &str) -> BTreeMap<RepoPath, Digest> {
     let files: BTreeMap<&str, &str> = files.iter().copied().collect();
-    closure(&path(file), |path| files.get(path.as_str()).map(|text| read(text.as_bytes())))
+    closure(&[path(file)], |path| files.get(path.as_str()).map(|text| read(text.as_bytes()))).files
 }
 
 #[test]
@@ -146,6 +146,25 @@ fn includes_beside_the_file_are_followed_and_those_of_the_compiler_are_not() {
     let names: Vec<&str> = found.keys().map(RepoPath::as_str).collect();
     assert_eq!(names, ["kernels/a/own.cuh", "kernels/a/v.cu", "kernels/shared/x.h", "kernels/shared/y.h"]);
     assert!(closure_of(&files, "kernels/a/none.cu").is_empty());
+}
+
+#[test]
+fn headers_of_torch_are_known_however_they_are_included() {
+    let of_torch = |header: &str, file: &str| {
+        let files = [path("v.cu"), path("w.cpp")];
+        let text = |path: &RepoPath| match path.as_str() {
+            "v.cu" => Some(read(file.as_bytes())),
+            "h.cuh" => Some(read(header.as_bytes())),
+            _ => None,
+        };
+        closure(&files, text).includes_torch
+    };
+    for file in ["#include <torch/extension.h>", "#include \"ATen/ATen.h\"", "#if 0\n#include <Python.h>\n#endif"] {
+        assert!(of_torch("", file), "{file}");
+        assert!(of_torch(file, "#include \"h.cuh\""), "{file}");
+    }
+    let others = "#include <cuda_fp16.h>\n// #include <torch/all.h>\n#include \"torch.h\"\n#define X <torch/all.h>\n";
+    assert!(!of_torch(others, "#include \"h.cuh\""));
 }
 
 #[test]

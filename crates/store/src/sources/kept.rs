@@ -14,8 +14,8 @@ use t2t_python::PythonFile;
 use crate::fingerprint::Known;
 use crate::kept;
 
-/// The format of the file; another number is read as an empty one. 1: first. 2: behind a digest. 3: what files were before. 4: the kind of a fault; files have bounds. 5: meanings of `t2t python 2`.
-const VERSION: u32 = 5;
+/// The format of the file; another number is read as an empty one. 1: first. 2: behind a digest. 3: what files were before. 4: the kind of a fault; files have bounds. 5: meanings of `t2t python 2`. 6: names of files in C++.
+const VERSION: u32 = 6;
 
 /// How many earlier contents are remembered per parsed file: enough for two earlier revisions in which every file differs.
 pub(super) const BEFORE: usize = 2;

@@ -81,6 +81,8 @@ pub struct KernelFile {
     pub fault: Option<Problem>,
     /// What it binds; None where that is not known.
     pub binds: Option<Binds>,
+    /// Whether it is in CUDA C++ and includes torch's headers: a Python file has torch build it (`load`).
+    pub is_extension: bool,
 }
 
 /// The names that a Python file binds at module level.
@@ -98,6 +100,13 @@ impl Inventory {
     pub fn fault(&self, variant: &Variant) -> Option<Problem> {
         let wrapper = self.files.get(&variant.file).and_then(|file| file.fault_for(variant));
         wrapper.or_else(|| self.files.get(variant.cuda.as_ref()?)?.fault.clone())
+    }
+
+    /// Returns whether the variant's Python file has torch build its CUDA C++, from texts (`load_inline`) or from files (`load`).
+    #[must_use]
+    pub fn is_extension(&self, variant: &Variant) -> bool {
+        let file = variant.cuda.as_ref().and_then(|cuda| self.files.get(cuda));
+        variant.is_inline() || file.is_some_and(|file| file.is_extension)
     }
 }
 

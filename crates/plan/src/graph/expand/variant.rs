@@ -100,11 +100,13 @@ impl Expansion<'_> {
 
     /// Returns the action of a phase of an attempt at a variant.
     pub(super) fn of_variant(&self, variant: &Variant, phase: Phase, attempt: u32) -> Action {
-        if let (Some(cuda), Phase::Compile, false) = (&variant.cuda, phase, variant.is_inline()) {
+        if let (Some(cuda), Phase::Compile, false) = (&variant.cuda, phase, self.inventory.is_extension(variant)) {
             return self.compiled_by_nvcc(variant, cuda);
         }
+        let is_extension = self.inventory.is_extension(variant);
         let mut facts = self.declared[&phase].clone();
-        facts.extend(variant.facts(phase).iter().map(|(name, value)| (format!("variant.{name}"), Fact::json(value))));
+        let own = if is_extension { variant.facts_of_extension(phase) } else { variant.facts(phase) };
+        facts.extend(own.iter().map(|(name, value)| (format!("variant.{name}"), Fact::json(value))));
         let needed: &[&str] =
             if phase == Phase::Compile { &["torch", "triton", "ptxas"] } else { &["torch", "triton"] };
         facts.extend(versions(self.inventory, needed));
@@ -122,9 +124,7 @@ impl Expansion<'_> {
             if self.on_device() || phase == Phase::Compile {
                 facts.extend(self.nvcc());
                 // A module of torch's is of one Python and one C++ compiler.
-                facts.extend(
-                    variant.is_inline().then(|| versions(self.inventory, &["python", "cxx"])).into_iter().flatten(),
-                );
+                facts.extend(is_extension.then(|| versions(self.inventory, &["python", "cxx"])).into_iter().flatten());
             }
         }
         if let (Some(cases), Phase::Compile | Phase::Check | Phase::Bench) = (&self.op.cases, phase) {
@@ -147,7 +147,7 @@ impl Expansion<'_> {
             _ => self.measuring_lane(),
         };
         let mut action = self.action(phase, Some(variant), lane, facts);
-        if phase == Phase::Compile && variant.is_inline() {
+        if phase == Phase::Compile && is_extension {
             action.facts.insert("harness".to_owned(), Fact::Digest(self.inventory.harness_of_inline));
         }
         action.identity.target.attempt = attempt;
@@ -223,7 +223,7 @@ impl Expansion<'_> {
             facts.insert(format!("target.{id}"), Fact::json(row));
         }
         // Nothing that torch would build is autotuned.
-        if self.inventory.configurations == Configurations::First && !variant.is_inline() {
+        if self.inventory.configurations == Configurations::First && !self.inventory.is_extension(variant) {
             facts.insert("configurations".to_owned(), Fact::Text("first".to_owned()));
         }
     }
