@@ -4,12 +4,10 @@
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::iter;
-use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::{io, iter, mem};
 
 use serde::de::DeserializeOwned;
 use t2t_generate::render::Generator;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds examples/cuda from nothing on a CUDA device with an nvcc, beside the Triton kernels of this repository, and says which is how fast.
-# The variables are those of tests/gpu.sh. Nothing is installed: nvcc is that of the Python's environment, of $CUDA_HOME or of /usr/local/cuda.
+# The variables are those of tests/gpu.sh; with T2T_LIMIT the build is interrupted after so many seconds, and the table has what was measured by then. Nothing is installed: nvcc is that of the Python's environment, of $CUDA_HOME or of /usr/local/cuda.
 #
 # usage: tests/cuda.sh FOLDER [direct | build [OP…]]     without a part both, without ops all of them
 # FOLDER gets direct.log (each kernel called without t2t), sanitizer-TOOL.log (the same under compute-sanitizer, where there is one that takes the device),
@@ -66,7 +66,7 @@ for line in open(sys.argv[1]):
 open(sys.argv[1], "w").writelines(made)
 OPS
 cd "$work"
-"$T2T_BIN" build "$@" > "$to/build.log" 2>&1 || code=1
+timeout --signal=INT --kill-after=20 "${T2T_LIMIT:-3600}" "$T2T_BIN" build "$@" > "$to/build.log" 2>&1 || code=1
 tail -n 15 "$to/build.log"
 
 "$T2T_PYTHON" - "$T2T_BIN" "$to" <<'TABLE'
