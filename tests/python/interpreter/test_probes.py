@@ -143,7 +143,7 @@ def test_special_values_are_in_each_input(tmp_path: Path) -> None:
 def test_nan_in_the_second_of_two_inputs_comes_before_other_values(lane: str) -> None:
     op = adds(dtypes=["float32"])
     found = [case.name for case in probes.cases_of({"op": op, "lane": lane, "root": "/", "variant": {}}, [])]
-    assert found.index("edge/pairs[all]/float32") < found.index("edge/offset[input]/float32")
+    assert found.index("edge/pairs[all]/float32") < found.index("edge/small[input]/float32")
 
 
 @pytest.mark.parametrize(
@@ -159,9 +159,10 @@ def test_rows_of_what_is_not_finite_are_tried_unless_each_element_shows_it(
         case.name.split("/")[1].split("[")[0]
         for case in probes.cases_of({"op": op, "lane": "interpreter", "root": "", "variant": {"module": "torch"}}, [])
     }
-    of_rows = {"nan-rows", "infinite-rows", "only", "special-late", "below", "cancelling"}
+    of_rows = {"nan-rows", "infinite-rows", "only", "special-late", "below", "cancelling", "offset"}
     assert names & of_rows == (of_rows if are_tried else set())
-    assert {"offset", "zeros", "denormal"} <= names
+    assert {"small", "zeros", "denormal"} <= names
+    assert ("ties" in names) == (torch_name == "add" and are_tried)
 
 
 def test_an_argument_that_is_fixed_in_the_kernel_is_rejected_unless_that_is_declared(tmp_path: Path) -> None:
