@@ -18,6 +18,7 @@ import triton.language as tl
 
 BLOCK_M = 32
 BLOCK_N = 32
+WARPS = 8  # of a program of the backward pass: with 4, registers spill where D is 64
 LOWEST = tl.constexpr(-3.0e38)
 
 
@@ -172,12 +173,13 @@ class Attention(torch.autograd.Function):
         dq, dk, dv = None, None, None
         kept = (q, k, v, do, lse, delta)
         sizes = (M, N, D, DV, ctx.scale)
+        options = {"IS_CAUSAL": ctx.is_causal, "num_warps": WARPS, **blocks}
         if ctx.needs_input_grad[0]:
             dq = torch.empty_like(q)
-            dq_kernel[(B * H * triton.cdiv(M, BLOCK_M),)](*kept, dq, *sizes, IS_CAUSAL=ctx.is_causal, **blocks)
+            dq_kernel[(B * H * triton.cdiv(M, BLOCK_M),)](*kept, dq, *sizes, **options)
         if ctx.needs_input_grad[1] or ctx.needs_input_grad[2]:
             dk, dv = torch.empty_like(k), torch.empty_like(v)
-            dkv_kernel[(B * H * triton.cdiv(N, BLOCK_N),)](*kept, dk, dv, *sizes, IS_CAUSAL=ctx.is_causal, **blocks)
+            dkv_kernel[(B * H * triton.cdiv(N, BLOCK_N),)](*kept, dk, dv, *sizes, **options)
         return dq, dk, dv, None, None
 
 
