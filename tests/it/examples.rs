@@ -55,6 +55,9 @@ fn an_adopted_kernel_builds_with_its_gradient_and_its_readme_names_a_rejection()
 fn kernels_with_gradients_build_as_an_operator_and_as_an_autograd_function_and_their_readme_names_a_rejection() {
     let (softmax, layernorm) = ("softmax/rows:check", "layernorm/partial_sums:check");
     let workspace = built("gradients", &[softmax, "softmax/rows:bench", layernorm, "layernorm/partial_sums:bench"]);
+    for target in ["gelu/fused:check", "add/summed:check", "mha/flash:check", "matmul/products:check"] {
+        assert_eq!(workspace.outcome(target), "passed", "{target}");
+    }
     for (op, variant, passes) in [("softmax", "rows", "both"), ("layernorm", "partial_sums", "backward")] {
         let bench = workspace.document(&format!("{op}/{variant}:bench"), "bench");
         assert_eq!(bench["protocol"]["passes"], passes, "{bench}");
