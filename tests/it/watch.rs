@@ -11,6 +11,7 @@ use crate::watching::Watching;
 
 mod running;
 mod ends;
+mod made;
 
 /// A file that is named often.
 const KERNEL: &str = "kernels/softmax/v2_tiling.py";
