@@ -77,7 +77,7 @@ fn as_many_children_get_ready_as_there_are_checks_and_measurements() {
 }
 
 #[test]
-fn all_that_are_to_come_are_asked_for_by_the_first_check() {
+fn all_that_are_to_come_are_asked_for_before_anything_is_measured() {
     let project = machine(1);
     build(&project, "");
     let before = children(&project).len();
@@ -92,7 +92,8 @@ fn all_that_are_to_come_are_asked_for_by_the_first_check() {
     let of = |function: &str| again.iter().filter(|child| text(child, "function") == function).collect::<Vec<_>>();
     let (checks, benches) = (of("candidate:run"), of("bench:bench"));
     assert_eq!((checks.len(), benches.len()), (4, 4));
-    assert_eq!(checks[1]["ready"], 7, "all but its own");
+    // The log is behind where cores are busy: a check's two children are called at once.
+    assert_eq!(checks[3]["ready"], 7, "all but its own");
 }
 
 #[test]

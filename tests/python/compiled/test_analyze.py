@@ -762,7 +762,7 @@ def test_the_catalogue_defines_what_it_refers_to() -> None:
 def test_the_probe_tells_versions_and_names() -> None:
     documents = probe({})["documents"]
     versions = {"python", "torch", "triton", "numpy", "ptxas", "cuda"}
-    assert set(documents["toolchain"]) == {*versions, "nvcc", "nvcc.at"}
+    assert set(documents["toolchain"]) == {*versions, "cxx", "nvcc", "nvcc.at"}
     assert documents["names"] == sorted(set(documents["names"]))
     for op in COUNTED:
         assert op.torch in documents["names"]
