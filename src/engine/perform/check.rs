@@ -40,18 +40,15 @@ pub(super) fn check(job: &Job, calls: &Calls) -> Performed {
     };
     // Tells what a judge has judged of this candidate from what it has of another that ran in the same folder.
     let mut attempt = cores::monotonic();
-    let first = match follower(job, &candidate, attempt)
-        .map_or_else(|| candidate.first(calls), |judge| both(&candidate, &judge, calls))
-    {
-        Ok(finished) => finished,
-        Err(error) => return Performed::lost(error.to_string()),
-    };
-    let ran = if asks_again(&first) {
+    let first = follower(job, &candidate, attempt)
+        .map_or_else(|| candidate.first(calls), |judge| both(&candidate, &judge, calls));
+    let ran = first.and_then(|first| {
+        if !asks_again(&first) {
+            return Ok(first);
+        }
         attempt = cores::monotonic();
         candidate.again(calls, first)
-    } else {
-        Ok(first)
-    };
+    });
     let ran = match ran {
         Ok(finished) => finished,
         Err(error) => return Performed::lost(error.to_string()),
