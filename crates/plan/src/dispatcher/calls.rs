@@ -4,7 +4,7 @@
 
 use t2t_model::action::Phase;
 
-use crate::functions::{Function, Queues, WarmUp};
+use crate::functions::{FOLLOW, Function, Queues, WarmUp};
 
 /// How many children for measurements wait beside one at the most.
 const WHILE_MEASURED: usize = 2;
@@ -75,7 +75,9 @@ impl Caller<'_> {
     /// Returns which children get ready for the caller's device while `function` runs: none while it measures. Starting a device takes time, and would take it from what is
     /// timed. What measures next makes everything ready itself meanwhile, and waits for them then.
     pub(super) fn beside(&self, function: &Function) -> Vec<Wanted> {
-        let Some(device) = self.device.filter(|_| !function.is_timed) else { return Vec::new() };
+        // A judge that follows a candidate is called beside it, in either order: what gets ready is the candidate's to say, which may take one that waits.
+        let is_quiet = function.is_timed || *function == FOLLOW;
+        let Some(device) = self.device.filter(|_| !is_quiet) else { return Vec::new() };
         let mut awaited = self.awaited;
         if self.phase != Phase::Check {
             // Once the last check has been judged, none gets ready but in the place of another: what is measured would wait for it.
@@ -139,6 +141,7 @@ mod tests {
         let (judges, kernels) = (("GPU judges".to_owned(), 1), ("GPU".to_owned(), 5));
         assert_eq!(most(Phase::Check, &CANDIDATE), [judges, kernels.clone()]);
         assert_eq!(most(Phase::Check, &JUDGE), [kernels]);
+        assert_eq!(most(Phase::Check, &FOLLOW), []);
         assert_eq!(most(Phase::Bench, &SAMPLE), [("GPU".to_owned(), 2)]);
         assert_eq!(most(Phase::Bench, &BENCH), []);
         assert_eq!(caller(Phase::Check, None).beside(&CANDIDATE), []);
