@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from t2t_harness.cases.remembered import of_declaration
 from t2t_harness.op import expression, lengths
 from t2t_harness.op.declaration import bind_shape, tensors
 
@@ -26,6 +27,7 @@ DEVICE_ELEMENTS = 1 << 22
 """Most elements of one input of an edge case on a device."""
 
 
+@of_declaration
 def dims(declaration: Declaration) -> list[str]:
     """Returns the names of the dims in the inputs' shapes, in order of appearance."""
     named = (dim for given in tensors(declaration) for length in given["shape"] for dim in expression.names(length))
@@ -42,6 +44,7 @@ def limit_of(lane: str) -> int:
     return DEVICE_ELEMENTS if lane == "cuda" else INTERPRETER_ELEMENTS
 
 
+@of_declaration
 def own_lengths(declaration: Declaration) -> dict[str, int | None]:
     """Returns each dim with the length that the check's sizes give it where the op fixes it, None where it is free."""
     fixed = fixed_lengths(declaration)
@@ -56,6 +59,7 @@ GROUPS = ("groups", "num_groups")
 """Arguments that divide channels: the second dim of the first input, and the first one of further inputs."""
 
 
+@of_declaration
 def steps(declaration: Declaration) -> dict[str, int]:
     """Returns the dims whose lengths are multiples of a number, with it: those that a shape divides, as `C // 2`, and channels in groups. Only where all declared lengths are such multiples."""
     found: dict[str, int] = {}
@@ -97,12 +101,14 @@ def largest(declaration: Declaration, binding: Mapping[str, int]) -> int:
     return max(shaped, default=math.prod(binding.values()))
 
 
+@of_declaration
 def smallest(declaration: Declaration) -> dict[str, int]:
     """Returns the first non-empty check size, or nothing for an op without dims."""
     sizes = [*declaration["check_sizes"].values(), *declaration["sizes"].values()]
     return dict(next((size for size in sizes if size), {}))
 
 
+@of_declaration
 def fixed_lengths(declaration: Declaration) -> dict[str, int]:
     """Returns the dims that have one length in all of two or more sizes: a kernel may rely on it."""
     sizes = [size for size in [*declaration["sizes"].values(), *declaration["check_sizes"].values()] if size]
@@ -112,6 +118,7 @@ def fixed_lengths(declaration: Declaration) -> dict[str, int]:
     return {dim: length for dim, length in distinct[0].items() if all(size.get(dim) == length for size in distinct)}
 
 
+@of_declaration
 def free_lengths(declaration: Declaration) -> dict[str, int]:
     """Returns the dims that differ from size to size, with their lengths in the first check size."""
     fixed = fixed_lengths(declaration)

@@ -5,6 +5,7 @@ torch tells the first of its own operations. It is imported only inside function
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -120,6 +121,7 @@ def defaults(declaration: Declaration) -> dict[str, float]:
     return found
 
 
+@functools.cache
 def _overloads(name: str) -> list[Any]:
     """Returns torch's elementwise operations of that name."""
     import torch

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import bindings, cases, elementwise
 from t2t_harness.cases.cases import Case
+from t2t_harness.cases.remembered import of_declaration
 from t2t_harness.op.declaration import tensors
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ def is_forward(case: Case) -> bool:
     return case.asks == cases.NOBODY and case.has_own_budget
 
 
+@of_declaration
 def free(declaration: Declaration) -> list[str]:
     """Returns the dims whose lengths may be other ones, in the order in which the inputs name them. One that has the same length in all sizes is among them, where `dims` does not fix it."""
     own = bindings.own_lengths(declaration)
@@ -54,6 +56,7 @@ def free(declaration: Declaration) -> list[str]:
     return [*named, *(dim for dim in loose if dim not in named)]
 
 
+@of_declaration
 def held(declaration: Declaration) -> dict[str, int]:
     """Returns the dims that have one length in all cases, with it."""
     loose = free(declaration)
@@ -61,12 +64,14 @@ def held(declaration: Declaration) -> dict[str, int]:
     return {dim: length for dim, length in own.items() if length is not None and dim not in loose}
 
 
+@of_declaration
 def by_chance(declaration: Declaration) -> list[str]:
     """Returns the dims that have the same length in all sizes, though `dims` does not fix them."""
     own = bindings.own_lengths(declaration)
     return [dim for dim in free(declaration) if own[dim] is not None]
 
 
+@of_declaration
 def loose(declaration: Declaration) -> list[str]:
     """Returns the dims whose lengths differ from size to size, in the order of `free`."""
     chance = by_chance(declaration)
@@ -195,6 +200,7 @@ def rows(declaration: Declaration, lengths_of: Sequence[int] = (19, 5, 2)) -> di
     return bound(declaration, {dim: length for dim, length in lengths.items() if dim not in by_chance(declaration)}, 2)
 
 
+@of_declaration
 def tiny(declaration: Declaration) -> dict[str, int]:
     """Returns the lengths of `rows`, or those of other edges, with two of what these have one of, where they have fewer elements."""
     few, edge = rows(declaration), bindings.small_lengths(declaration)

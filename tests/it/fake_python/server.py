@@ -23,7 +23,8 @@ Where there is a file `steady` beside the log, all figures are the same. Where t
 Where there is a file `together`, a baseline on a device ends once there was one on another.
 
 In a build on devices, `children.log` has a line of JSON for each call that works for an action: what it was told of cores and
-processes, whether it stays and is undisturbed, its device, and when it ran.
+processes, whether it stays and is undisturbed, its device, and when it ran. `judges.log` has one for each call of a judge: the attempt that it judges or
+follows, its device, and its process.
 """
 
 from __future__ import annotations
@@ -260,6 +261,8 @@ class Call:
 
     def end(self) -> Any:
         """Return how the call ends."""
+        if self.function.startswith("judge:"):
+            self.log_judge()
         if self.function == "judge:follow":
             # There is nothing that it could judge before the candidate ends.
             return {"reply": passed({})}
@@ -311,6 +314,19 @@ class Call:
         told |= {"ready": RESERVES.read_text().count(f'"key": "{self.device()}"') if RESERVES.exists() else 0}
         with open(HERE / "children.log", "a") as file:
             file.write(json.dumps(told) + "\n")
+
+    def log_judge(self) -> None:
+        """Log of which attempt of a candidate a judge was told, and on which device."""
+        told = cast("JudgeRequest", self.request)
+        line = {
+            "target": self.target(),
+            "function": self.function,
+            "attempt": told["attempt"],
+            "device": self.device(),
+            "pid": os.getpid(),
+        }
+        with open(HERE / "judges.log", "a") as file:
+            file.write(json.dumps(line) + "\n")
 
     def target(self) -> str:
         """Return the action that this call is part of."""
