@@ -45,11 +45,18 @@ class Sampler(Protocol):
     """What times calls."""
 
     def __call__(
-        self, call: Call, warmup_ms: float, rep_ms: float, before: Call = nothing, estimate_ms: float | None = None
+        self,
+        call: Call,
+        warmup_ms: float,
+        rep_ms: float,
+        before: Call = nothing,
+        estimate_ms: float | None = None,
+        fresh: Call = nothing,
     ) -> list[float]:
         """Returns one time in ms for each timed call, of which there is at least one; calls `before` before each of them, untimed.
 
-        How many calls fit is estimated first, unless `estimate_ms` says how long a device takes for one, with the clearing of its cache.
+        How many calls fit is estimated first, unless `estimate_ms` says how long a device takes for one, with the clearing of its cache. `fresh` is the part of `before` that takes time, and
+        is called before each call of the estimate: where the host is slower than the device, a run would else last longer than `rep_ms`.
         """
 
 
@@ -128,23 +135,29 @@ def event_clock(timed_until: int) -> Clock:
     timed = counter() - (time.monotonic_ns() - timed_until) / 1e9
 
     def sample(
-        call: Call, warmup_ms: float, rep_ms: float, before: Call = nothing, estimate_ms: float | None = None
+        call: Call,
+        warmup_ms: float,
+        rep_ms: float,
+        before: Call = nothing,
+        estimate_ms: float | None = None,
+        fresh: Call = nothing,
     ) -> list[float]:
         nonlocal timed
         with uncollected(), spans.timing():
             cache = driver.active.get_empty_cache_for_benchmark()
-            estimate = estimated(call, cache) if estimate_ms is None else estimate_ms
+            estimate = estimated(call, cache, fresh) if estimate_ms is None else estimate_ms
             times = timed_calls(call, cache, warmup_ms / estimate, rep_ms / estimate, before)
         timed = counter()
         return times
 
-    def estimated(call: Call, cache: object) -> float:
+    def estimated(call: Call, cache: object, fresh: Call) -> float:
         clear = driver.active.clear_cache
         call()
         synchronize()
         begin, end = event(enable_timing=True), event(enable_timing=True)  # type: ignore[no-untyped-call]
         begin.record()
         for _ in range(ESTIMATED):
+            fresh()
             clear(cache)
             call()
         end.record()
@@ -212,7 +225,12 @@ def host_clock() -> Clock:
         return (counter() - begun) * 1e3
 
     def sample(
-        call: Call, warmup_ms: float, rep_ms: float, before: Call = nothing, estimate_ms: float | None = None
+        call: Call,
+        warmup_ms: float,
+        rep_ms: float,
+        before: Call = nothing,
+        estimate_ms: float | None = None,
+        fresh: Call = nothing,
     ) -> list[float]:
         before()
         first = timed(call)

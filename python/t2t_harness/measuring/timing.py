@@ -298,24 +298,22 @@ class Runs:
     estimate_ms: float | None = None
     """How long a call takes with the clearing of the cache before it, where runs are too short for an estimate in each."""
 
-    def add(self, call: Call, before: Call = nothing) -> None:
-        """Times one run of `call`, with `before` done before each timed call. On a device one that the host interrupted is made again at once, as often for all runs together as the protocol has runs.
+    def add(self, call: Call, before: Call = nothing, fresh: Call = nothing) -> None:
+        """Times one run of `call`, with `before` done before each timed call, and `fresh`, the part of it that takes time, before each call of the estimate. On a device one that the host interrupted is made again at once, as often for all runs together as the protocol has runs.
 
         Launches are queued ahead of the device, so a host that is stopped for milliseconds shows in a single sample, a thousand times too long.
         """
-        samples = self.once(call, before)
+        samples = self.once(call, before, fresh)
         while self.clock.is_device and is_interrupted(samples) and self.repeated < self.protocol.runs:
             self.repeated += 1
-            samples = self.once(call, before)
+            samples = self.once(call, before, fresh)
         self.samples.append(samples)
 
-    def once(self, call: Call, before: Call) -> list[float]:
+    def once(self, call: Call, before: Call, fresh: Call) -> list[float]:
         """Returns the times in ms of the calls of one run."""
         warmup_ms, rep_ms = self.protocol.lengths_ms
-        if not self.protocol.is_auto:
-            return self.clock.sample(call, warmup_ms, rep_ms, before)
-        samples = self.clock.sample(call, warmup_ms, rep_ms, before, self.estimate_ms)
-        if self.estimate_ms is None:
+        samples = self.clock.sample(call, warmup_ms, rep_ms, before, self.estimate_ms, fresh)
+        if self.protocol.is_auto and self.estimate_ms is None:
             self.estimate_ms = statistics.mean(samples) + self.clock.hidden_us() / 1e3
         return samples
 

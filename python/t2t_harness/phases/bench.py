@@ -173,7 +173,7 @@ def interpret_size(found: Measurement, size: str, case: cases.Case) -> None:
         buffers.refill(run)
         with stage.pretending(found.lane):
             subject.prepare()
-            runs.add(timed, timed.before)
+            runs.add(timed, timed.before, buffers.freshen)
         timed.settle()
     seen = [first, last_call(found, timed, subject)]
     sample.keep(Path(found.request["scratch"]), case, size, seen, timed.kept, set(), subject.named)
@@ -211,13 +211,13 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
             buffers.refill(run)
             with stage.pretending(found.lane):
                 subject.prepare()
-                runs["variant"].add(timed, timed.before)
+                runs["variant"].add(timed, timed.before, buffers.freshen)
             timed.settle()
         for run in turn:
             if len(turn) > 1:
                 buffers.refill(run)
             torch_subject.prepare()
-            runs["torch"].add(torch_call, torch_call.before)
+            runs["torch"].add(torch_call, torch_call.before, buffers.freshen)
             torch_call.forget()
     seen = [first, last_call(found, timed, subject)]
     beside = timed.symbols - found.symbols

@@ -192,4 +192,4 @@ def run_pair(found: Screening, size: Size, pair: int) -> None:
         size.buffers.refill(pair)
         with stage.pretending(found.lane):
             size.subjects[who].prepare()
-            size.runs[who].add(size.subjects[who].call, size.buffers.freshen)
+            size.runs[who].add(size.subjects[who].call, size.buffers.freshen, size.buffers.freshen)

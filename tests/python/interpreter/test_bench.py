@@ -188,7 +188,7 @@ def interrupted_clock(name: str, interrupted: int) -> clock.Clock:
     """Returns a clock whose first runs hold one sample of a host that was stopped."""
     left = [interrupted]
 
-    def sample(call: clock.Call, warmup_ms: float, rep_ms: float, before: clock.Call = clock.nothing) -> list[float]:
+    def sample(call: clock.Call, *_: object) -> list[float]:
         left[0] -= 1
         return [0.005] * 99 + [5.0 if left[0] >= 0 else 0.005]
 
@@ -216,7 +216,7 @@ def test_tune_warms_the_device_once_and_takes_the_smallest_median(monkeypatch: p
     launched: list[tuple[int, bool]] = []
     recorder = launching.Recorder(key=(64,), attempt=lambda config: launched.append((config.BLOCK, recorder.is_paused)))
 
-    def sample(call: clock.Call, warmup_ms: float, rep_ms: float, before: clock.Call = clock.nothing) -> list[float]:
+    def sample(call: clock.Call, *_: object) -> list[float]:
         call()
         return milliseconds[launched[-1][0]]
 

@@ -113,8 +113,8 @@ def test_subjects_take_turns_until_it_ends_and_how_long_a_call_takes_is_estimate
                 one.add(print)
     assert turns == [[0, 1, 2, 3, 4, 5]]
     # A tenth of the protocol; the clearing of the cache takes 0.08 ms beside the call.
-    assert asked[0] == (2.5, 10.0, clock.nothing, None)
-    assert asked[1] == (2.5, 10.0, clock.nothing, pytest.approx(0.18))
+    assert asked[0] == (2.5, 10.0, clock.nothing, None, clock.nothing)
+    assert asked[1] == (2.5, 10.0, clock.nothing, pytest.approx(0.18), clock.nothing)
 
 
 def test_a_fixed_number_of_runs_is_made_one_by_one_as_ever() -> None:
@@ -123,7 +123,7 @@ def test_a_fixed_number_of_runs_is_made_one_by_one_as_ever() -> None:
     assert list(timing.turns(fixed, None, {})) == [[0], [1], [2]]
     asked: list[Any] = []
     timing.Runs(fake(iter([0.1]), asked), fixed).add(print)
-    assert asked == [(25, 100, clock.nothing)]
+    assert asked == [(25, 100, clock.nothing, None, clock.nothing)]
 
 
 def test_a_host_that_interrupts_every_run_has_as_many_repeated_as_the_protocol_has() -> None:
