@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
 from t2t_harness.cases import cases, inputs
-from t2t_harness.measuring import spans, statistics, stopping
+from t2t_harness.measuring import elements, spans, statistics, stopping
 from t2t_harness.measuring.clock import nothing
 from t2t_harness.op import declaration as declared
 from t2t_harness.op import operation
@@ -80,11 +80,6 @@ def device_of(lane: str) -> str:
     return "cuda" if lane == "cuda" else "cpu"
 
 
-BITS = 6
-PLACES = 1 << BITS
-"""Elements that change within a run, and the values that they change to: drawn for each run."""
-
-
 @dataclass(frozen=True)
 class State:
     """Which values the inputs of timed calls have: any process can make them again."""
@@ -107,12 +102,6 @@ def changed_input(declaration: Declaration, dtype: str) -> str | None:
     return None
 
 
-def drawn_places(seed: int, elements: int) -> tuple[list[int], list[int], random.Random]:
-    """Returns which elements of so many may change in a run, which elements' values they may get, and what draws both for each change."""
-    draws = random.Random(seed)
-    return [draws.randrange(elements) for _ in range(PLACES)], [draws.randrange(elements) for _ in range(PLACES)], draws
-
-
 def run_inputs(
     declaration: Declaration, case: cases.Case, state: State, device: str = "cpu"
 ) -> dict[str, torch.Tensor]:
@@ -126,46 +115,13 @@ def run_inputs(
         value.copy_(value.roll(state.run))
     name = changed_input(declaration, case.dtype)
     if name is not None and made[name].numel() > 0:
-        targets, sources, draws = drawn_places(state.seed, made[name].numel())
+        targets, sources, draws = elements.drawn_places(state.seed, made[name].numel())
         # Two of the places may be one element: what was written to it last counts.
-        last = {targets[draws.getrandbits(BITS)]: sources[draws.getrandbits(BITS)] for _ in range(state.changes)}
+        draw = draws.getrandbits
+        last = {targets[draw(elements.BITS)]: sources[draw(elements.BITS)] for _ in range(state.changes)}
         for target, source in last.items():
-            element(made[name], target).copy_(element(originals[name], source))
+            elements.element(made[name], target).copy_(elements.element(originals[name], source))
     return made
-
-
-def element(value: torch.Tensor, position: int) -> torch.Tensor:
-    """Returns the element at `position` in row-major order, as a view of one element."""
-    offset = value.storage_offset()
-    for length, stride in zip(reversed(value.shape), reversed(value.stride()), strict=True):
-        position, index = divmod(position, length)
-        offset += index * stride
-    return value.as_strided((1,), (1,), offset)
-
-
-@dataclass
-class Changing:
-    """Single elements of a tensor that change in place, each in turn to one of several values."""
-
-    targets: list[torch.Tensor]
-    sources: list[torch.Tensor]
-    draws: random.Random = field(default_factory=lambda: random.Random(0))
-
-    def change(self) -> bool:
-        """Changes one element, and tells whether there is one."""
-        if not self.targets:
-            return False
-        draw = self.draws.getrandbits
-        self.targets[draw(BITS)].copy_(self.sources[draw(BITS)])
-        return True
-
-
-def changing(value: torch.Tensor, original: torch.Tensor, seed: int) -> Changing:
-    """Returns what changes elements of `value` to those of `original`, as `seed` decides."""
-    targets, sources, draws = drawn_places(seed, value.numel())
-    return Changing(
-        [element(value, position) for position in targets], [element(original, position) for position in sources], draws
-    )
 
 
 class Buffers:
@@ -190,7 +146,7 @@ class Buffers:
         """The values that inputs which the op changes have before each call of the run."""
         changed = changed_input(declaration, case.dtype)
         self.changed = changed if changed is not None and given[changed].numel() > 0 else None
-        self.changing = Changing([], [])
+        self.changing = elements.Changing([], [])
 
     def refill(self, run: int) -> None:
         """Writes the values of a new run in place, as `run_inputs` has them with `self.state()`."""
@@ -200,7 +156,7 @@ class Buffers:
             self.current = {name: self.given[name].clone() for name in self.mutated}
             self.run, self.seed, self.changes = run, random.SystemRandom().getrandbits(63), 0
             if self.changed is not None:
-                self.changing = changing(self.given[self.changed], self.originals[self.changed], self.seed)
+                self.changing = elements.changing(self.given[self.changed], self.originals[self.changed], self.seed)
 
     def state(self) -> State:
         """Returns what values they have now."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from t2t_harness.cases import cases, inputs
 from t2t_harness.judging import oracle
-from t2t_harness.measuring import spans, timing
+from t2t_harness.measuring import elements, spans, timing
 from t2t_harness.measuring.clock import nothing
 from t2t_harness.triton import stage
 
@@ -76,7 +76,7 @@ class Flowing(timing.Buffers):
             self.mutated = []
         self.upstream: dict[int, torch.Tensor] = {}
         self.drawn: dict[int, torch.Tensor] = {}
-        self.flow = timing.Changing([], [])
+        self.flow = elements.Changing([], [])
 
     def flows_into(self, outputs: Sequence[object]) -> dict[int, torch.Tensor]:
         """Returns the gradient that flows into each output that has one, by position. They are drawn when they are first asked for. Raises NoGradient where nothing has one."""
@@ -110,14 +110,14 @@ class Flowing(timing.Buffers):
 
 def changing(
     upstream: Mapping[int, torch.Tensor], drawn: Mapping[int, torch.Tensor], state: timing.State
-) -> timing.Changing:
+) -> elements.Changing:
     """Writes the values `drawn` of the gradients that flow in into `upstream`, as they are at the beginning of the run of `state`, and returns what changes an element of the first of them."""
     for position, value in upstream.items():
         value.copy_(drawn[position].roll(state.run))
     first = next(iter(upstream), None)
     if first is None or upstream[first].numel() == 0 or state.seed == 0:
-        return timing.Changing([], [])
-    return timing.changing(upstream[first], drawn[first], state.seed + APART)
+        return elements.Changing([], [])
+    return elements.changing(upstream[first], drawn[first], state.seed + APART)
 
 
 def inputs_state(which: str, state: timing.State) -> timing.State:

@@ -842,6 +842,7 @@ PHASES = {
     "compile:compile_variant": "compile",
     "prepare:prepare": "check",
     "candidate:run": "check",
+    "judge:follow": "check",
     "judge:judge": "check",
     "tune:tune": "tune",
     "bench:bench": "bench",
