@@ -8,7 +8,6 @@ when timed is found. A kept result is not copied until all calls of its size are
 from __future__ import annotations
 
 import json
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ from t2t_harness.faults import failure, memory
 from t2t_harness.judging import comparing, form, kept, oracle, origin, progress, random_trial
 from t2t_harness.judging.trial import Finding, Trial
 from t2t_harness.measuring import spans, timing
+from t2t_harness.measuring.chances import Chances
 from t2t_harness.phases import measured, passes
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Timed:
         self.is_timed = False
         self.calls = 0
         self.kept: list[Kept] = []
-        self.below = random.SystemRandom().randrange
+        self.chances = Chances()
         self.symbols: set[str] = set()
         self.until_counted = -1
 
@@ -113,7 +113,8 @@ class Timed:
 
     def begin(self, run: int) -> None:
         """To be called before a run: in the first one the first call is counted, in others any of the first few."""
-        self.until_counted = self.below(FIRST_CALLS) if run else 0
+        self.chances.draw()
+        self.until_counted = self.chances.below(FIRST_CALLS) if run else 0
 
     def before(self) -> None:
         """Decides about the result of the timed call before, and makes the inputs of the next one."""
@@ -128,7 +129,7 @@ class Timed:
             return
         self.is_timed = False
         self.calls += 1
-        place = len(self.kept) if len(self.kept) < KEPT else self.below(self.calls)
+        place = len(self.kept) if len(self.kept) < KEPT else self.chances.below(self.calls)
         if place < KEPT:
             after = {name: self.buffers.given[name].clone() for name in self.buffers.mutated}
             self.kept[place : place + 1] = [Kept(self.own(result), self.buffers.state(), after)]
