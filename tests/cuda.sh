@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds examples/cuda from nothing on a CUDA device with an nvcc, beside the Triton kernels of this repository, and says which is how fast.
+# Builds examples/cuda from nothing on a CUDA device with an nvcc, beside further Triton kernels of this repository, and says which is how fast.
 # The variables are those of tests/gpu.sh; with T2T_LIMIT the build is interrupted after so many seconds, and the table has what was measured by then. Nothing is installed: nvcc is that of the Python's environment, of $CUDA_HOME or of /usr/local/cuda.
 #
 # usage: tests/cuda.sh FOLDER [direct | build [OP…]]     without a part both, without ops all of them
@@ -46,16 +46,13 @@ cp -r "$T2T_ROOT/examples/cuda/." "$work"
 for op in softmax layernorm gelu matmul; do
     cp "$T2T_ROOT/kernels/$op/"*.py "$work/kernels/$op"
 done
-for kernel in softmax/rows layernorm/partial_sums; do
-    cp "$T2T_ROOT/examples/gradients/kernels/$kernel.py" "$work/kernels/$kernel.py"
-done
+cp "$T2T_ROOT/examples/gradients/kernels/softmax/rows.py" "$work/kernels/softmax"
 "$T2T_PYTHON" - "$work/ops.yaml" <<'OPS'
 import sys
 
 best = {op: ["- v4_optimized"] for op in ("softmax", "layernorm", "gelu", "matmul")}
 rows = "- {name: rows, path: kernels/softmax/rows.py, entry: get_triton_softmax}"
-sums = "- {name: partial_sums, path: kernels/layernorm/partial_sums.py, entry: triton_layernorm}"
-others = {"softmax_backward": [rows], "softmax_columns": [rows], "layernorm_backward": [sums]}
+others = {"softmax_backward": [rows], "softmax_columns": [rows]}
 made, op = [], ""
 for line in open(sys.argv[1]):
     made.append(line)

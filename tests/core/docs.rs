@@ -126,3 +126,11 @@ fn every_link_between_pages_leads_to_a_file() {
     }
     assert!(links > 100, "{links} links");
 }
+
+#[test]
+fn a_kernel_that_stands_in_two_examples_is_the_same_in_both() {
+    for kernel in ["layernorm/partial_sums", "gelu/fused", "matmul/products"] {
+        let of = |example: &str| read(&format!("examples/{example}/kernels/{kernel}.py"));
+        assert!(of("cuda") == of("gradients"), "{kernel}");
+    }
+}
