@@ -142,6 +142,9 @@ enum Command {
         /// As in softmax/v2_tiling:check, softmax:log, softmax; mismatch
         #[arg(required = true)]
         targets: Vec<String>,
+        /// How it is written; json has the named classes, and of each named action its state, outcome, reasons, key and facts
+        #[arg(long, value_enum, default_value = "text")]
+        format: ReportFormat,
     },
     /// Write a case of a check as a Python file that runs without t2t, and run it
     Repro(ReproArguments),
@@ -195,7 +198,11 @@ enum Command {
     /// Print the JSON Schema of ops.yaml
     Schema,
     /// Say what this machine has and what it lacks
-    Doctor,
+    Doctor {
+        /// How it is written; json has the same as names and values
+        #[arg(long, value_enum, default_value = "text")]
+        format: ReportFormat,
+    },
     /// Remove logs/ and, with --cache, cache/
     Clean {
         /// The store too: every result is lost
@@ -263,7 +270,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Attempts(arguments) => attempts::attempts(common, &arguments),
         Command::Improve(arguments) => improve::improve(common, &arguments),
         Command::Status { targets, format } => status::status(common, &targets, format),
-        Command::Explain { targets } => explain::explain(common, &targets),
+        Command::Explain { targets, format } => explain::explain(common, &targets, format),
         Command::Repro(arguments) => repro::repro(common, &arguments),
         Command::Graph { targets, format } => inspect::graph(common, &targets, format),
         Command::Log { op } => inspect::log(common, &op),
@@ -280,7 +287,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
             streams::print(&format!("{:#}\n", t2t_spec::schema::schema()));
             Ok(0)
         }
-        Command::Doctor => doctor::doctor(common),
+        Command::Doctor { format } => doctor::doctor(common, format),
         Command::Init => init::init(),
         Command::Clean { cache, yes } => {
             let what = if cache { tidy::What::LogsAndStore } else { tidy::What::Logs };

@@ -94,6 +94,9 @@ pub(super) struct AttemptsArguments {
     /// Print how the attempt's kernel differs from the one before
     #[arg(long, conflicts_with = "show")]
     pub(super) diff: bool,
+    /// How the list is written
+    #[arg(long, value_enum, default_value = "text", conflicts_with_all = ["show", "diff"])]
+    pub(super) format: ReportFormat,
 }
 
 #[derive(Debug, Args)]

@@ -2,7 +2,10 @@
 //!
 //! It runs nothing.
 
+use std::time::Duration;
+
 use anyhow::Context;
+use serde::Serialize;
 use similar::TextDiff;
 use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{Phase, Target};
@@ -12,12 +15,12 @@ use t2t_plan::graph::pick::{Force, Selection, pick};
 use t2t_plan::schedule::Settled;
 use t2t_protocol::{Bench, read};
 use t2t_report::figures;
-use t2t_report::render::attempts::{Attempt, Usage};
+use t2t_report::render::attempts::Attempt;
 use t2t_store::store::cas::Cas;
 
 use super::error::CliError;
 use super::plan::{Plan, plans, standing};
-use super::{AttemptsArguments, Common, context, streams};
+use super::{AttemptsArguments, Common, ReportFormat, context, streams};
 use crate::engine::{ATTEMPT, evidence};
 use crate::session::{Probing, Session};
 
@@ -40,12 +43,17 @@ pub(crate) fn attempts(common: &Common, arguments: &AttemptsArguments) -> Result
     let graph = &session.graph;
     let is_made = |index: &Index| graph.action(*index).target().phase == Phase::Generate;
     let named = pick_named(&session, &selection)?;
-    let lines: Vec<String> = named.into_iter().filter(is_made).filter_map(|index| known.line(index)).collect();
-    if lines.is_empty() {
+    let made: Vec<Made> = named.into_iter().filter(is_made).filter_map(|index| known.made(index)).collect();
+    if matches!(arguments.format, ReportFormat::Json) {
+        let text = serde_json::to_string_pretty(&made).context("attempts cannot be written as JSON")?;
+        streams::print(&(text + "\n"));
+        return Ok(0);
+    }
+    if made.is_empty() {
         let hint = "a generator makes kernels whose variant has `generator` in ops.yaml and that no person wrote; `t2t build` makes them";
         streams::say(&format!("no attempt at a kernel of `{place}` is known\nhint: {hint}"));
     }
-    streams::print(&lines.concat());
+    streams::print(&made.iter().map(Made::line).collect::<String>());
     Ok(0)
 }
 
@@ -107,47 +115,92 @@ impl Known<'_> {
         Ok(difference.unified_diff().header(&before.place(), &target.place()).to_string())
     }
 
-    /// Returns the line of an attempt: its form, how it ended, its figure and how long it took. None where it was not made.
-    fn line(&self, generate: Index) -> Option<String> {
+    /// Returns what is known of an attempt. None where it was not made.
+    fn made(&self, generate: Index) -> Option<Made> {
         let target = self.session.graph.action(generate).target();
         let made = self.record(target, Phase::Generate)?;
         let attempt: Option<Attempt> = self.bytes(made, ATTEMPT).and_then(|bytes| read::document(&bytes).ok());
-        let form = attempt.as_ref().map_or("none", Attempt::form);
         let records: Vec<&Record> = PHASES.iter().filter_map(|phase| self.record(target, *phase)).collect();
-        let wall = records.iter().map(|record| record.wall_ms).sum();
-        let time = figures::time(std::time::Duration::from_millis(wall));
-        let end = self.end(target, &records);
-        let usage = attempt.as_ref().and_then(|attempt| attempt.usage.as_ref()).map(told).unwrap_or_default();
-        Some(format!("{}  {form}  {end}  {time}{usage}\n", target.place()))
+        let usage = attempt.as_ref().and_then(|attempt| attempt.usage.clone()).unwrap_or_default();
+        Some(Made {
+            attempt: target.place(),
+            form: attempt.as_ref().map_or("none", Attempt::form).to_owned(),
+            end: self.end(target, &records),
+            wall_ms: records.iter().map(|record| record.wall_ms).sum(),
+            tokens: usage.tokens,
+            cost_usd: usage.cost_usd,
+        })
     }
 
-    fn end(&self, target: &Target, records: &[&Record]) -> String {
+    fn end(&self, target: &Target, records: &[&Record]) -> MadeEnd {
         let rejected = records.iter().find(|record| record.outcome.is_rejection());
         if let Some(record) = rejected
             && let Outcome::Rejected { class } = &record.outcome
         {
             let failure = evidence::failure(record, |digest| self.cas.get(digest)).unwrap_or_default();
-            let line = failure.message.lines().next().unwrap_or_default().to_owned();
-            return format!("rejected ({class}, {}): {line}", record.identity.target.phase);
+            let message = failure.message.lines().next().unwrap_or_default().to_owned();
+            return MadeEnd::Rejected {
+                class: class.clone(),
+                phase: record.identity.target.phase.to_string(),
+                message,
+            };
         }
-        if let Some(Outcome::NotJudged { reason }) = self.record(target, Phase::Check).map(|record| &record.outcome) {
-            return format!("not judged: {reason}");
+        let check = self.record(target, Phase::Check);
+        if let Some(Outcome::NotJudged { reason }) = check.map(|record| &record.outcome) {
+            return MadeEnd::NotJudged { reason: reason.clone() };
+        }
+        if check.is_none() {
+            return MadeEnd::NotChecked;
         }
         let bench: Option<Bench> = self
             .record(target, Phase::Bench)
             .and_then(|record| self.bytes(record, "bench"))
             .and_then(|bytes| read::document(&bytes).ok());
-        let figure = bench.and_then(|bench| bench.final_ms).map(|ms| format!(", {ms:.4} ms")).unwrap_or_default();
-        match self.record(target, Phase::Check) {
-            Some(_) => format!("accepted{figure}"),
-            None => "not checked".to_owned(),
-        }
+        MadeEnd::Accepted { final_ms: bench.and_then(|bench| bench.final_ms) }
     }
 }
 
-/// Returns what an author says that it took.
-fn told(usage: &Usage) -> String {
-    let tokens = usage.tokens.map(|tokens| format!("  {tokens} tokens")).unwrap_or_default();
-    let cost = usage.cost_usd.map(|cost| format!("  ${cost:.2}")).unwrap_or_default();
-    tokens + &cost
+/// An attempt that was made.
+#[derive(Debug, Serialize)]
+struct Made {
+    /// As in `softmax/v1_baseline#2`.
+    attempt: String,
+    /// In which form a generator wrote it.
+    form: String,
+    #[serde(flatten)]
+    end: MadeEnd,
+    /// How long its actions ran, all together.
+    wall_ms: u64,
+    /// What its author says that it took.
+    tokens: Option<u64>,
+    cost_usd: Option<f64>,
+}
+
+/// How an attempt ended.
+#[derive(Debug, Serialize)]
+#[serde(tag = "outcome", rename_all = "kebab-case")]
+enum MadeEnd {
+    Accepted { final_ms: Option<f64> },
+    Rejected { class: String, phase: String, message: String },
+    NotJudged { reason: String },
+    NotChecked,
+}
+
+impl Made {
+    /// Returns its line.
+    fn line(&self) -> String {
+        let end = match &self.end {
+            MadeEnd::Accepted { final_ms } => {
+                let figure = final_ms.map(|ms| format!(", {ms:.4} ms")).unwrap_or_default();
+                format!("accepted{figure}")
+            }
+            MadeEnd::Rejected { class, phase, message } => format!("rejected ({class}, {phase}): {message}"),
+            MadeEnd::NotJudged { reason } => format!("not judged: {reason}"),
+            MadeEnd::NotChecked => "not checked".to_owned(),
+        };
+        let time = figures::time(Duration::from_millis(self.wall_ms));
+        let tokens = self.tokens.map(|tokens| format!("  {tokens} tokens")).unwrap_or_default();
+        let cost = self.cost_usd.map(|cost| format!("  ${cost:.2}")).unwrap_or_default();
+        format!("{}  {}  {end}  {time}{tokens}{cost}\n", self.attempt, self.form)
+    }
 }

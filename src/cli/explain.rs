@@ -1,5 +1,8 @@
 //! `t2t explain`: why an action is stale, or how its result came to be; what a class of rejections means.
 
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
 use t2t_host::interrupt::Interrupt;
 use t2t_model::action::Target;
 use t2t_model::classes::{self, Class};
@@ -7,36 +10,36 @@ use t2t_model::record::{Outcome, Record};
 use t2t_plan::explain;
 use t2t_plan::graph::pick::{Force, Selection, named, pick};
 use t2t_plan::schedule::Settled;
+use t2t_protocol::Failure;
 use t2t_report::figures;
 use t2t_store::results;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
-use super::{Common, Targets, context, streams};
+use super::{Common, ReportFormat, Targets, context, streams};
 use crate::engine::evidence;
 use crate::session::Session;
 
 /// Prints, for every class that is named, what it means, and for every action, whether it is stale and why, what came of it, and what its
 /// result depends on.
-pub(crate) fn explain(common: &Common, named_by_user: &[String]) -> Result<u8, CliError> {
+pub(crate) fn explain(common: &Common, named_by_user: &[String], format: ReportFormat) -> Result<u8, CliError> {
     let (classes, targets): (Vec<_>, Vec<_>) =
         named_by_user.iter().map(|text| (text, classes::find(text))).partition(|(_, class)| class.is_some());
-    for class in classes.into_iter().filter_map(|(_, class)| class) {
-        streams::print(&page_line(class));
-    }
-    if targets.is_empty() {
-        return Ok(0);
+    let classes: Vec<Class> = classes.into_iter().filter_map(|(_, class)| class).collect();
+    let is_text = matches!(format, ReportFormat::Text);
+    if is_text {
+        streams::print(&classes.iter().copied().map(page_line).collect::<String>());
     }
     let targets: Vec<String> = targets.into_iter().map(|(text, _)| text.clone()).collect();
-    let asked = Targets { targets: targets.clone(), ..Targets::default() };
-    let session = context::open_for(common, &asked, context::as_built(common)?, &Interrupt::default())?;
-    context::warn_of_unknown_versions(common, &session)?;
-    let selection = Selection { targets: context::named(&session, &targets)?, ..Selection::default() };
-    let wanted = pick(&session.graph, &selection, Force::Stale)?;
-    let named = named(&session.graph, &selection)?;
-    let is_told = |plan: &&Plan| named.contains(&plan.index) && plan.settled != Settled::NotNeeded;
-    for plan in plans(&session, &wanted)?.iter().filter(is_told) {
-        streams::print(&told(&session, plan));
+    let actions = if targets.is_empty() { Vec::new() } else { explained(common, &targets)? };
+    if is_text {
+        streams::print(&actions.iter().map(told).collect::<String>());
+    } else {
+        let document = json!({
+            "classes": classes.into_iter().map(class_document).collect::<Vec<_>>(),
+            "actions": actions.iter().map(document).collect::<Vec<_>>(),
+        });
+        streams::print(&format!("{document:#}\n"));
     }
     Ok(0)
 }
@@ -48,50 +51,127 @@ fn page_line(class: Class) -> String {
     )
 }
 
-fn told(session: &Session, plan: &Plan) -> String {
-    let target = session.graph.action(plan.index).target();
-    let state = match &plan.settled {
-        Settled::Planned | Settled::Missing => "stale".to_owned(),
-        Settled::Fresh(_) => "fresh".to_owned(),
-        Settled::Restored(_) => "fresh: an earlier result comes back".to_owned(),
-        Settled::NotNeeded => "not needed".to_owned(),
+fn class_document(class: Class) -> Value {
+    json!({"class": class.name, "meaning": class.meaning, "remedy": class.remedy})
+}
+
+/// What is known of an action.
+struct Explained {
+    target: Target,
+    plan: Plan,
+    /// What came of it, if its result stands.
+    end: Option<End>,
+}
+
+/// What came of an action whose result stands.
+struct End {
+    record: Record,
+    /// Why it was rejected, if it was.
+    failure: Option<Failure>,
+    /// Where the result comes from, in words.
+    origin: String,
+}
+
+/// Returns what is known of the actions that `targets` name.
+fn explained(common: &Common, targets: &[String]) -> Result<Vec<Explained>, CliError> {
+    let asked = Targets { targets: targets.to_vec(), ..Targets::default() };
+    let session = context::open_for(common, &asked, context::as_built(common)?, &Interrupt::default())?;
+    context::warn_of_unknown_versions(common, &session)?;
+    let selection = Selection { targets: context::named(&session, targets)?, ..Selection::default() };
+    let wanted = pick(&session.graph, &selection, Force::Stale)?;
+    let named = named(&session.graph, &selection)?;
+    let is_told = |plan: &Plan| named.contains(&plan.index) && plan.settled != Settled::NotNeeded;
+    let cas = session.cas();
+    let plans = plans(&session, &wanted)?.into_iter().filter(is_told);
+    let explained = plans.map(|plan| {
+        let target = session.graph.action(plan.index).target().clone();
+        let end = plan.settled.record().map(|record| End {
+            failure: matches!(record.outcome, Outcome::Rejected { .. })
+                .then(|| evidence::failure(record, |digest| cas.get(digest)).unwrap_or_default()),
+            origin: origin(&session, record, &target),
+            record: record.clone(),
+        });
+        Explained { target, plan, end }
+    });
+    Ok(explained.collect())
+}
+
+/// Returns the lines of an action.
+fn told(one: &Explained) -> String {
+    let state = match &one.plan.settled {
         Settled::Skipped(on) => format!("skipped after {on}"),
-        Settled::Ran(_) | Settled::Lost(_) | Settled::Withheld(_) => "settled".to_owned(),
+        Settled::Restored(_) => "fresh: an earlier result comes back".to_owned(),
+        settled => word(settled).to_owned(),
     };
-    let mut text = format!("{target}: {state}\n");
-    for reason in &plan.why {
+    let mut text = format!("{}: {state}\n", one.target);
+    for reason in &one.plan.why {
         text += &format!("  because {}\n", reason.whole());
     }
-    if let Some(record) = plan.settled.record() {
-        text += &came_of(session, record, target);
+    if let Some(end) = &one.end {
+        text += &came_of(end, &one.target);
     }
-    if let Some(manifest) = &plan.manifest {
+    if let Some(manifest) = &one.plan.manifest {
         text += &format!("  key {}\n", manifest.key());
         for (name, fact) in &manifest.facts {
             text += &format!("    {name} = {fact}\n");
         }
     }
-    for (path, seen) in plan.settled.record().iter().flat_map(|record| &record.discovered) {
+    for (path, seen) in one.end.iter().flat_map(|end| &end.record.discovered) {
         text += &format!("    discovered.{path} = {}\n", explain::state(*seen));
     }
     text
 }
 
-/// Returns what came of an action whose result stands, and where that comes from.
-fn came_of(session: &Session, record: &Record, target: &Target) -> String {
-    let cas = session.cas();
-    let mut text = match &record.outcome {
-        Outcome::Rejected { class } => {
-            let failure = evidence::failure(record, |digest| cas.get(digest)).unwrap_or_default();
-            let whole = evidence::text(&failure, target);
+fn word(settled: &Settled) -> &'static str {
+    match settled {
+        Settled::Planned | Settled::Missing => "stale",
+        Settled::Fresh(_) | Settled::Restored(_) => "fresh",
+        Settled::NotNeeded => "not needed",
+        Settled::Skipped(_) => "skipped",
+        Settled::Ran(_) | Settled::Lost(_) | Settled::Withheld(_) => "settled",
+    }
+}
+
+/// Returns the lines of what came of an action, and where that comes from.
+fn came_of(end: &End, target: &Target) -> String {
+    let mut text = match (&end.record.outcome, &end.failure) {
+        (Outcome::Rejected { class }, Some(failure)) => {
+            let whole = evidence::text(failure, target);
             let lines = whole.lines().map(|line| format!("    {line}\n"));
             format!("  rejected ({class})\n{}", lines.collect::<String>())
         }
-        Outcome::NotJudged { reason } => format!("  not judged: {reason}\n"),
+        (Outcome::NotJudged { reason }, _) => format!("  not judged: {reason}\n"),
         _ => "  passed\n".to_owned(),
     };
-    text += &format!("  from {}\n", origin(session, record, target));
+    text += &format!("  from {}\n", end.origin);
     text
+}
+
+/// Returns what is known of an action, for programs.
+fn document(one: &Explained) -> Value {
+    let (outcome, detail) = match one.end.as_ref().map(|end| &end.record.outcome) {
+        Some(Outcome::Passed) => (Some("passed"), None),
+        Some(Outcome::Rejected { class }) => (Some("rejected"), Some(class)),
+        Some(Outcome::NotJudged { reason }) => (Some("not-judged"), Some(reason)),
+        Some(Outcome::Lost { .. }) | None => (None, None),
+    };
+    let facts = one.plan.manifest.iter().flat_map(|manifest| &manifest.facts);
+    let discovered = one.end.iter().flat_map(|end| &end.record.discovered);
+    let of = |name: &str| detail.filter(|_| outcome == Some(name));
+    json!({
+        "target": one.target.to_string(),
+        "state": word(&one.plan.settled),
+        "after": match &one.plan.settled { Settled::Skipped(on) => Some(on.to_string()), _ => None },
+        "outcome": outcome,
+        "class": of("rejected"),
+        "reason": of("not-judged"),
+        "failure": one.end.as_ref().and_then(|end| end.failure.as_ref()),
+        "from": one.end.as_ref().map(|end| &end.origin),
+        "why": one.plan.why.iter().map(explain::Reason::whole).collect::<Vec<_>>(),
+        "key": one.plan.manifest.as_ref().map(|manifest| manifest.key().to_string()),
+        "facts": facts.map(|(name, fact)| (name.clone(), fact.to_string())).collect::<BTreeMap<_, _>>(),
+        "discovered": discovered.map(|(path, seen)| (path.to_string(), explain::state(*seen))).collect::<BTreeMap<_, _>>(),
+    })
 }
 
 /// Returns where a result comes from, in words.

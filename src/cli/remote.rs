@@ -66,10 +66,10 @@ fn not_built_with(not_built: NotBuilt) -> CliError {
     CliError::misuse(format!("cannot use a remote cache: {not_built}"), hint)
 }
 
-/// Returns what `t2t doctor` says of it.
-pub(crate) fn described(common: &Common, spec: &Spec) -> Result<Vec<String>, CliError> {
+/// Returns what `t2t doctor` says of the remote cache: where it is, what holds for entries, and whether it answers.
+pub(crate) fn described(common: &Common, spec: &Spec) -> Result<String, CliError> {
     let remote = remote(common, spec, Evidence::Whole)?;
-    let Some(remote) = remote else { return Ok(vec!["remote cache: none".to_owned()]) };
+    let Some(remote) = remote else { return Ok("none".to_owned()) };
     let tagged = if remote.is_tagged() { "entries are tagged" } else { "entries are not tagged" };
     let signed = remote.signing_key().map_or("results are not signed".to_owned(), |key| {
         let fingerprint = key.fingerprint();
@@ -82,7 +82,7 @@ pub(crate) fn described(common: &Common, spec: &Spec) -> Result<Vec<String>, Cli
         Ok(time) => format!("answers in {}", figures::time(time)),
         Err(why) => format!("does not answer: {why}"),
     };
-    Ok(vec![format!("remote cache: {} ({}; {tagged}; {signed}): {answer}", remote.place(), remote.mode().name())])
+    Ok(format!("{} ({}; {tagged}; {signed}): {answer}", remote.place(), remote.mode().name()))
 }
 
 /// A flag counts before the environment, and the environment before ops.yaml.

@@ -4,6 +4,8 @@
 
 use std::fs;
 
+use serde_json::Value;
+
 use crate::authored::{FILE, GELU, checks, ops};
 use crate::project::{Project, Ran, copy_folder};
 
@@ -291,6 +293,13 @@ fn attempts_are_listed_shown_and_held_against_each_other() {
     );
     assert!(lines[1].starts_with("softmax/v1_baseline#2  plain  rejected (dtype, check): "), "{}", lines[1]);
     assert!(lines[2].starts_with("softmax/v1_baseline#3  general  accepted"), "{}", lines[2]);
+    let told: Value = serde_json::from_str(&project.run_raw("attempts softmax --format json")).unwrap();
+    let of = |place: usize, name: &str| told[place][name].as_str().unwrap_or("none").to_owned();
+    assert_eq!(of(0, "attempt"), "softmax/v1_baseline");
+    assert_eq!(["form", "outcome", "class", "phase"].map(|name| of(1, name)), ["plain", "rejected", "dtype", "check"]);
+    assert_eq!((of(2, "outcome").as_str(), told[2]["final_ms"].is_number()), ("accepted", true), "{told}");
+    assert_eq!((told.as_array().unwrap().len(), &told[0]["tokens"]), (3, &Value::Null));
+    project.t2t("attempts softmax/v1_baseline --show --format json").exits(2);
     assert_eq!(project.run_raw("attempts softmax/v1_baseline --show"), project.read(FILE));
     assert!(project.run_raw("attempts softmax/v1_baseline#2 --show").contains("FORM = \"plain\""));
     let difference = project.run_raw("attempts softmax/v1_baseline#2 --diff");

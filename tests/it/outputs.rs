@@ -345,3 +345,53 @@ fn the_documents_of_a_result_are_printed_as_they_are_kept() {
     project.kernel("gelu", "v2_tiling", "");
     project.t2t("artifact gelu/v2_tiling:check verdict").exits(0).says("is stale: this is its last result");
 }
+
+fn document(project: &Project, arguments: &str) -> Value {
+    serde_json::from_str(&project.run_raw(&format!("{arguments} --format json"))).unwrap()
+}
+
+#[test]
+fn what_explain_says_is_told_to_programs() {
+    let project = rejecting();
+    project.t2t("build").exits(1);
+    project.kernel("softmax", "v1_baseline", "TAKES 2");
+    let told =
+        document(&project, "explain softmax/v1_baseline:check gelu/v2_tiling:check gelu/v2_tiling:bench mismatch");
+    assert_eq!(told["classes"][0]["class"], "mismatch");
+    assert!(!told["classes"][0]["remedy"].as_str().unwrap().is_empty());
+    let of = |target: &str| {
+        let actions = told["actions"].as_array().unwrap();
+        actions.iter().find(|action| action["target"] == target).unwrap_or_else(|| panic!("{target}"))
+    };
+    let stale = of("softmax/v1_baseline:check");
+    assert_eq!(
+        [&stale["state"], &stale["outcome"], &stale["from"]],
+        [&Value::from("stale"), &Value::Null, &Value::Null]
+    );
+    assert!(stale["why"][0].as_str().unwrap().starts_with("code of `kernels/softmax/v1_baseline.py` changed: "));
+    let rejected = of("gelu/v2_tiling:check");
+    assert_eq!([&rejected["state"], &rejected["outcome"], &rejected["class"]], ["fresh", "rejected", "mismatch"]);
+    assert_eq!(rejected["failure"]["case"], "small/float32/0");
+    assert!(rejected["from"].as_str().unwrap().starts_with("a run of "), "{rejected}");
+    assert_eq!(rejected["key"].as_str().unwrap().len(), 64);
+    assert_eq!(rejected["facts"]["toolchain.triton"], "3.6.0");
+    let skipped = of("gelu/v2_tiling:bench");
+    assert_eq!([&skipped["state"], &skipped["after"]], ["skipped", "gelu/v2_tiling:check"]);
+    assert_eq!(document(&project, "explain mismatch")["actions"], Value::Array(Vec::new()));
+}
+
+#[test]
+fn what_doctor_says_is_told_to_programs() {
+    let project = Project::new();
+    let found = document(&project, "doctor");
+    let found: Vec<(&str, &str)> = found
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| (one["name"].as_str().unwrap(), one["value"].as_str().unwrap()))
+        .collect();
+    assert!(found.contains(&("torch", "2.11.0")), "{found:?}");
+    assert!(found.contains(&("cuda", "no device; kernels run in Triton's interpreter")), "{found:?}");
+    let lines: Vec<String> = found.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    assert_eq!(lines, project.run_raw("doctor").lines().collect::<Vec<_>>());
+}
