@@ -39,6 +39,7 @@ mod limits;
 mod mcp;
 mod measured;
 mod outputs;
+mod picture;
 mod plan;
 mod publish;
 mod remote;
@@ -184,6 +185,15 @@ enum Command {
     },
     /// Write the results of this device to assets/results/DEVICE, for machines that lack it
     Publish,
+    /// Draw the published speedups of a device as an SVG: each op's selected kernel beside torch and torch.compile
+    Picture {
+        /// As in nvidia-h200
+        #[arg(value_name = "DEVICE")]
+        of: String,
+        /// The file to write (default: standard output)
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
     /// Compare the figures of two sides; the exit code is 1 if B is slower beyond the threshold
     Compare(CompareArguments),
     /// Print the ops that the changes since a commit can affect: committed, uncommitted and untracked ones
@@ -279,6 +289,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
             let wanted = if all { inspect::Kernels::All } else { inspect::Kernels::First };
             inspect::ir(common, &target, stage.name(), kernel.as_deref(), wanted)
         }
+        Command::Picture { of, out } => picture::picture(&of, out.as_deref()),
         Command::Publish => publish::publish(common),
         Command::Compare(arguments) => compare::run(common, &arguments),
         Command::Affected(arguments) => affected::run(common, &arguments),

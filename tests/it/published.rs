@@ -339,3 +339,31 @@ fn facts_of_the_device_that_cannot_be_read_are_a_warning() {
     damaged("device.json", |file| fs::write(file, "{").unwrap()).exits(0).says(said);
     damaged("device.json", |file| fs::remove_file(file).unwrap()).exits(0).says(said);
 }
+
+#[test]
+fn there_is_no_picture_of_what_compares_nothing_or_is_not_published() {
+    let project = Project::built();
+    project.t2t("picture nvidia-h200").exits(2).says("no speedups of `nvidia-h200` are published\nhint: `t2t publish`");
+    project.t2t("publish").exits(0);
+    project.t2t("picture interpreter").exits(2).says("hint: there are results of interpreter");
+    project.t2t("picture").exits(2);
+}
+
+/// `T2T_WRITE_PICTURE=1 cargo test the_picture` writes it.
+#[test]
+fn the_picture_of_the_readme_is_that_of_the_published_results() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let file = root.join("assets/speedups.svg");
+    let project = Project::new();
+    let mut command = project.command("picture nvidia-h200");
+    let drawn = command.current_dir(root).output().unwrap();
+    assert!(drawn.status.success(), "{}", String::from_utf8_lossy(&drawn.stderr));
+    if std::env::var_os("T2T_WRITE_PICTURE").is_some() {
+        fs::write(&file, &drawn.stdout).unwrap();
+    }
+    assert!(fs::read(&file).unwrap() == drawn.stdout, "run `t2t picture nvidia-h200 --out assets/speedups.svg`");
+    for op in ["add", "softmax", "mha", "gelu", "layernorm", "matmul"] {
+        assert!(String::from_utf8_lossy(&drawn.stdout).contains(op), "{op}");
+    }
+    assert!(fs::read_to_string(root.join("README.md")).unwrap().contains("](assets/speedups.svg)"));
+}

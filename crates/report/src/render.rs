@@ -27,6 +27,7 @@ mod sizes;
 pub mod missed;
 pub mod standing;
 pub mod sweep;
+pub mod speedups;
 pub mod rounds;
 pub mod improving;
 pub(crate) mod table;

@@ -103,3 +103,17 @@ fn an_interrupted_build_leaves_a_trace_of_what_ran() {
         events.iter().find(|event| event["args"]["target"] == "gelu/v2_tiling:check" && event["ph"] == "X").unwrap();
     assert_eq!(stopped["args"]["outcome"], "interrupted");
 }
+
+#[test]
+fn what_is_published_of_a_device_is_drawn() {
+    let project = machine(1);
+    build(&project, "");
+    project.run(&mut on(&project, &project, "publish")).exits(0);
+    let drawn = project.run(&mut on(&project, &project, "picture nvidia-h200")).exits(0).stdout;
+    for word in ["<svg", "NVIDIA H200, torch 2.11.0, triton 3.6.0", "softmax", "gelu", "relu", "v1_baseline", "small"] {
+        assert!(drawn.contains(word), "{word}: {drawn}");
+    }
+    project.run(&mut on(&project, &project, "picture nvidia-h200 --out speedups.svg")).exits(0);
+    assert_eq!(project.read("speedups.svg"), drawn);
+    project.run(&mut on(&project, &project, "picture nvidia-h200 --out logs")).exits(2).says("cannot write `logs`");
+}
