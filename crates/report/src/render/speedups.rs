@@ -2,8 +2,6 @@
 //!
 //! It knows documents and no file.
 
-use std::collections::BTreeMap;
-
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use t2t_protocol::{Baseline, Bench, Figure};
@@ -14,11 +12,11 @@ use crate::render::sweep::Undrawn;
 /// Width and height of the picture.
 const SIZE: (u32, u32) = (960, 420);
 
-/// What a kernel gains, and what it would gain by `torch.compile`: blue and orange, which who cannot tell red from green can tell (Okabe and Ito, 2008).
+/// The colors of the bars: blue and orange differ for those, too, who cannot tell red from green (Okabe and Ito, 2008).
 const KERNEL: RGBColor = RGBColor(0, 114, 178);
 const COMPILED: RGBColor = RGBColor(230, 159, 0);
 
-/// The bars of one op are so wide, those of the next one begin after so much room; a size is one wide.
+/// The width of a bar, and the room between two ops. A size with both its bars is one wide.
 const BAR: f64 = 0.38;
 const APART: f64 = 0.6;
 
@@ -92,7 +90,7 @@ fn draw(title: &str, ops: &[Op], backend: SVGBackend<'_>) -> Result<(), Box<dyn 
     let all = || ops.iter().flat_map(|op| &op.sizes);
     let highest = all().flat_map(|size| [Some(size.kernel), size.compiled]).flatten().fold(1.0, f64::max);
     let places = places(ops);
-    let end = places.values().flatten().copied().fold(0.0, f64::max) + 1.0;
+    let end = places.iter().flatten().copied().fold(0.0, f64::max) + 1.0;
     let area = backend.into_drawing_area();
     area.fill(&WHITE)?;
     let mut chart = ChartBuilder::on(&area)
@@ -104,8 +102,8 @@ fn draw(title: &str, ops: &[Op], backend: SVGBackend<'_>) -> Result<(), Box<dyn 
     chart.configure_mesh().disable_x_mesh().max_light_lines(0).x_labels(0).y_desc("times as fast as torch").draw()?;
     let (centered, small) = (Pos::new(HPos::Center, VPos::Bottom), ("sans-serif", 11).into_font().color(&BLACK));
     let above = small.pos(centered);
-    for (number, op) in ops.iter().enumerate() {
-        for (size, left) in op.sizes.iter().zip(&places[&number]) {
+    for (op, at) in ops.iter().zip(&places) {
+        for (size, left) in op.sizes.iter().zip(at) {
             let bar = |left: f64, value: f64, color: RGBColor| {
                 Rectangle::new([(left, 0.0), (left + BAR, value)], color.filled())
             };
@@ -118,8 +116,7 @@ fn draw(title: &str, ops: &[Op], backend: SVGBackend<'_>) -> Result<(), Box<dyn 
     }
     chart.draw_series([PathElement::new([(0.0, 1.0), (end, 1.0)], BLACK.stroke_width(1))])?;
     let style = |size: u32| ("sans-serif", size).into_font().color(&BLACK).pos(Pos::new(HPos::Center, VPos::Top));
-    for (number, op) in ops.iter().enumerate() {
-        let at = &places[&number];
+    for (op, at) in ops.iter().zip(&places) {
         let bottom = |x: f64, down: i32| {
             let (x, y) = chart.backend_coord(&(x, 0.0));
             (x, y + down)
@@ -136,18 +133,18 @@ fn draw(title: &str, ops: &[Op], backend: SVGBackend<'_>) -> Result<(), Box<dyn 
     Ok(())
 }
 
-/// Returns where the bars of each size begin, by the number of the op.
-fn places(ops: &[Op]) -> BTreeMap<usize, Vec<f64>> {
+/// Returns where the bars of each size begin, op by op.
+fn places(ops: &[Op]) -> Vec<Vec<f64>> {
     let mut next = APART / 2.0;
-    let mut places = BTreeMap::new();
-    for (number, op) in ops.iter().enumerate() {
+    let mut places = Vec::new();
+    for op in ops {
         let mut at = Vec::new();
         for _ in &op.sizes {
             at.push(next);
             next += 1.0;
         }
         next += APART;
-        places.insert(number, at);
+        places.push(at);
     }
     places
 }
@@ -163,6 +160,8 @@ fn legend(area: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::{Value, json};
     use t2t_protocol::read::exactly;
 
