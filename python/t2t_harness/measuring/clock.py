@@ -1,6 +1,6 @@
 """Two clocks with one protocol: how long a call takes, sampled again and again.
 
-`cuda-events` samples as `triton.testing.do_bench` does: it clears the L2 cache before each call and times it between two events on the device. `host`
+`cuda-events` samples as `triton.testing.do_bench` does: it clears the L2 cache before each call and times it between two events on the device, by the driver (`driver`). `host`
 does the same with the host's clock, for the interpreter. The timing functions are captured when a clock is made, before any kernel's module is
 imported, and compared afterwards. Before each timed call the caller may do something untimed, such as writing other inputs.
 """
@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from t2t_harness.measuring import spans
+from t2t_harness.measuring import driver, spans
 
 if TYPE_CHECKING:
+    import torch
+
     from t2t_harness.boundary.documents import Common
 
 Call = Callable[[], object]
@@ -126,13 +128,17 @@ def uncollected() -> Iterator[None]:
 def event_clock(timed_until: int) -> Clock:
     """Returns the clock of CUDA events. The device was timed last at `timed_until`, in nanoseconds of the monotonic clock."""
     import torch
-    from triton.runtime.driver import driver
+    from triton.runtime.driver import driver as triton
 
-    active = type(driver.active)
-    event = torch.cuda.Event
+    device = driver.opened()
+    active = type(triton.active)
     counter, synchronize = time.perf_counter, torch.cuda.synchronize
     # When the device was timed last.
     timed = counter() - (time.monotonic_ns() - timed_until) / 1e9
+
+    def empty_cache() -> torch.Tensor:
+        found: torch.Tensor = triton.active.get_empty_cache_for_benchmark()
+        return found
 
     def sample(
         call: Call,
@@ -144,73 +150,74 @@ def event_clock(timed_until: int) -> Clock:
     ) -> list[float]:
         nonlocal timed
         with uncollected(), spans.timing():
-            cache = driver.active.get_empty_cache_for_benchmark()
+            cache = empty_cache()
             estimate = estimated(call, cache, fresh) if estimate_ms is None else estimate_ms
             times = timed_calls(call, cache, warmup_ms / estimate, rep_ms / estimate, before)
         timed = counter()
         return times
 
-    def estimated(call: Call, cache: object, fresh: Call) -> float:
-        clear = driver.active.clear_cache
+    def estimated(call: Call, cache: torch.Tensor, fresh: Call) -> float:
         call()
         synchronize()
-        begin, end = event(enable_timing=True), event(enable_timing=True)  # type: ignore[no-untyped-call]
-        begin.record()
+        begin, end = device.events(2)
+        device.record(begin)
         for _ in range(ESTIMATED):
             fresh()
-            clear(cache)
+            device.clear(cache)
             call()
-        end.record()
+        device.record(end)
         synchronize()
-        return float(max(begin.elapsed_time(end) / ESTIMATED, ESTIMATE_FLOOR_MS))
+        return max(device.elapsed_ms(begin, end) / ESTIMATED, ESTIMATE_FLOOR_MS)
 
-    def timed_calls(call: Call, cache: object, untimed: float, calls: float, before: Call) -> list[float]:
-        clear = driver.active.clear_cache
+    def timed_calls(call: Call, cache: torch.Tensor, untimed: float, calls: float, before: Call) -> list[float]:
+        clear, record = device.clear, device.record
         for _ in range(max(1, int(untimed))):
             call()
-        repetitions = range(max(1, int(calls)))
-        pairs = [(event(enable_timing=True), event(enable_timing=True)) for _ in repetitions]  # type: ignore[no-untyped-call]
+        repetitions = max(1, int(calls))
+        # They are made before the first call: torch would make each when it is recorded.
+        events = device.events(2 * repetitions)
+        pairs = list(zip(events[:repetitions], events[repetitions:], strict=True))
         for begin, end in pairs:
             before()
             clear(cache)
-            begin.record()
+            record(begin)
             call()
-            end.record()
+            record(end)
         synchronize()
-        return [begin.elapsed_time(end) for begin, end in pairs]
+        return [device.elapsed_ms(begin, end) for begin, end in pairs]
 
     def warm(calls: Sequence[Call]) -> None:
-        cache = driver.active.get_empty_cache_for_benchmark()
+        cache = empty_cache()
         with spans.work("cuda"):
             end = counter() + WARM_UP_S if counter() - timed > IDLE_S else counter()
             while True:
                 for call in calls:
-                    driver.active.clear_cache(cache)
+                    device.clear(cache)
                     call()
                 synchronize()
                 if counter() >= end:
                     return
 
     def hidden_us() -> float:
-        cache = driver.active.get_empty_cache_for_benchmark()
+        cache = empty_cache()
         with spans.work("cuda"):
-            events = [[torch.cuda.Event(enable_timing=True) for _ in "ab"] for _ in range(CLEARED)]  # type: ignore[no-untyped-call]
-            for begin, end in events:
-                begin.record()
-                driver.active.clear_cache(cache)
-                end.record()
-        times = sorted(begin.elapsed_time(end) for begin, end in events)
-        return float(times[CLEARED // 2] * 1e3)
+            events = device.events(2 * CLEARED)
+            pairs = list(zip(events[::2], events[1::2], strict=True))
+            for begin, end in pairs:
+                device.record(begin)
+                device.clear(cache)
+                device.record(end)
+        times = sorted(device.elapsed_ms(begin, end) for begin, end in pairs)
+        return times[CLEARED // 2] * 1e3
 
     parts = captured(
         (time, "perf_counter"),
-        (torch.cuda, "Event"),
         (torch.cuda, "synchronize"),
-        (torch.cuda.Event, "record"),
-        (torch.cuda.Event, "elapsed_time"),
+        (driver.Driver, "record"),
+        (driver.Driver, "elapsed_ms"),
+        (driver.Driver, "clear"),
         (active, "get_device_interface"),
         (active, "get_empty_cache_for_benchmark"),
-        (active, "clear_cache"),
     )
     return Clock("cuda-events", sample, counter, synchronize, warm, hidden_us, parts)
 

@@ -6,12 +6,12 @@ only inside functions.
 
 from __future__ import annotations
 
-import ctypes
-import functools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from t2t_harness.measuring import driver
 
 if TYPE_CHECKING:
     import torch
@@ -19,13 +19,6 @@ if TYPE_CHECKING:
 BITS = 6
 PLACES = 1 << BITS
 """Elements that change within a run, and the values that they change to: drawn for each run."""
-
-SETTERS = {2: ("cuMemsetD16Async", ctypes.c_uint16), 4: ("cuMemsetD32Async", ctypes.c_uint32)}
-"""The driver's functions that write one element, by its size in bytes, with the type of what they write."""
-
-
-class NotWritten(RuntimeError):
-    """The driver did not write an element."""
 
 
 def drawn_places(seed: int, elements: int) -> tuple[list[int], list[int], random.Random]:
@@ -65,28 +58,28 @@ class Changing:
 
 
 class ByDriver(Changing):
-    """The same, where `set_word(address, bits)` writes an element and returns zero, or an error of the driver."""
+    """The same, where `fill(size, address, bits, count)` writes to memory as `driver.Driver.fill` does."""
 
     def __init__(
         self,
         targets: Sequence[torch.Tensor],
         sources: Sequence[torch.Tensor],
         draws: random.Random,
-        set_word: Callable[[int, int], int],
+        fill: Callable[[int, int, int, int], None],
     ) -> None:
         super().__init__(targets, sources, draws)
         import torch
         from torch.autograd.graph import increment_version
 
-        kind = {2: torch.int16, 4: torch.int32}[targets[0].element_size()]
-        self.words: list[int] = torch.cat(list(sources)).view(kind).tolist()
+        self.size = targets[0].element_size()
+        kind, mask = {2: torch.int16, 4: torch.int32}[self.size], (1 << 8 * self.size) - 1
+        self.words: list[int] = [word & mask for word in torch.cat(list(sources)).view(kind).tolist()]
         self.addresses = [target.data_ptr() for target in targets]
-        self.set_word, self.increment_version = set_word, increment_version
+        self.fill, self.increment_version = fill, increment_version
 
     def write(self, target: int, source: int) -> None:
-        """Writes as `Changing` does; torch is told that the tensor has changed. Raises NotWritten."""
-        if (error := self.set_word(self.addresses[target], self.words[source])) != 0:
-            raise NotWritten(f"an input could not be changed: CUDA error {error}")
+        """Writes as `Changing` does; torch is told that the tensor has changed. Raises what `fill` raises."""
+        self.fill(self.size, self.addresses[target], self.words[source], 1)
         self.increment_version(self.targets[target])
 
 
@@ -94,24 +87,6 @@ def changing(value: torch.Tensor, original: torch.Tensor, seed: int) -> Changing
     """Returns what changes elements of `value` to those of `original`, as `seed` decides."""
     targets, sources, draws = drawn_places(seed, value.numel())
     at = [element(value, position) for position in targets], [element(original, position) for position in sources]
-    if value.device.type == "cuda" and value.element_size() in SETTERS:
-        return ByDriver(*at, draws, setter(value.element_size()))
+    if value.device.type == "cuda" and value.element_size() in driver.WORDS:
+        return ByDriver(*at, draws, driver.opened().fill)
     return Changing(*at, draws)
-
-
-def setter(size: int) -> Callable[[int, int], int]:
-    """Returns a function that has the device write `bits`, an element of `size` bytes, to an address, in the order of torch's current stream, and returns the driver's error, 0 for none."""
-    import torch
-
-    fill, stream = filler(*SETTERS[size]), torch.cuda.current_stream().cuda_stream
-    mask = (1 << 8 * size) - 1
-    return lambda address, bits: fill(address, bits & mask, 1, stream)
-
-
-@functools.cache
-def filler(name: str, kind: type[ctypes.c_uint16 | ctypes.c_uint32]) -> Callable[[int, int, int, int], int]:
-    """Returns the function `name` of CUDA's driver, which fills memory from an address on with a word of this `kind`, so many times, in the order of a stream, and returns an error or 0."""
-    function: Callable[[int, int, int, int], int] = ctypes.CFUNCTYPE(
-        ctypes.c_int, ctypes.c_uint64, kind, ctypes.c_size_t, ctypes.c_void_p
-    )((name, ctypes.CDLL("libcuda.so.1")))
-    return function

@@ -13,23 +13,24 @@ import torch
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python")]
 
-from t2t_harness.measuring import elements
+from t2t_harness.measuring import driver, elements
 
 
 def by_driver(value: torch.Tensor, original: torch.Tensor, error: int = 0) -> elements.Changing:
     """Returns what `changing` does on a device, with a driver that writes to this process's memory, or fails with this `error`."""
     targets, sources, draws = elements.drawn_places(7, value.numel())
-    kind = elements.SETTERS[value.element_size()][1]
 
-    def set_word(address: int, bits: int) -> int:
-        kind.from_address(address).value = bits
-        return error
+    def fill(size: int, address: int, bits: int, count: int) -> None:
+        if error:
+            raise driver.Failed(f"CUDA error {error}")
+        assert count == 1
+        driver.WORDS[size][1].from_address(address).value = bits
 
     return elements.ByDriver(
         [elements.element(value, place) for place in targets],
         [elements.element(original, place) for place in sources],
         draws,
-        set_word,
+        fill,
     )
 
 
@@ -51,7 +52,7 @@ def test_a_driver_writes_what_torch_would(dtype: torch.dtype, is_turned: bool) -
 
 def test_an_element_that_a_driver_does_not_write_is_no_silent_fault() -> None:
     value = torch.randn(5, 7)
-    with pytest.raises(elements.NotWritten, match="CUDA error 700"):
+    with pytest.raises(driver.Failed, match="CUDA error 700"):
         by_driver(value, value.clone(), 700).change()
 
 
@@ -60,4 +61,4 @@ def test_nothing_changes_where_there_is_no_element() -> None:
 
 
 def test_the_driver_s_functions_take_words_of_the_size_that_they_write() -> None:
-    assert {size: ctypes.sizeof(kind) for size, (_, kind) in elements.SETTERS.items()} == {2: 2, 4: 4}
+    assert {size: ctypes.sizeof(kind) for size, (_, kind) in driver.WORDS.items()} == {2: 2, 4: 4}
