@@ -1,6 +1,6 @@
 """Two clocks with one protocol: how long a call takes, sampled again and again.
 
-`cuda-events` samples as `triton.testing.do_bench` does: it clears the L2 cache before each call and times it between two events on the device, by the driver (`driver`). `host`
+`cuda-events` samples as `triton.testing.do_bench` does: it clears the L2 cache before each call and times it between two events on the device, by the driver (`driver`); but it waits for the device after each few calls. `host`
 does the same with the host's clock, for the interpreter. The timing functions are captured when a clock is made, before any kernel's module is
 imported, and compared afterwards. Before each timed call the caller may do something untimed, such as writing other inputs.
 """
@@ -34,6 +34,18 @@ IDLE_S = 0.5
 
 CLEARED = 15
 """How often the cache is cleared to know how long that takes."""
+
+GROUP = 16
+"""After so many timed calls the device is waited for. A device takes up to a microsecond more or less for all calls from one wait to the next: with few waits runs differ."""
+
+WATCHED = 4
+"""Untimed calls by which it is known how long the host takes for one."""
+
+MARGIN = 1.25
+"""The host is ahead of the device by so many times as long as it takes for a call."""
+
+MOST_AHEAD = 16
+"""The cache is cleared at most so often for that."""
 
 ESTIMATE_FLOOR_MS = 1e-4
 """A call is taken to last at least this long where calls are counted by their estimated time."""
@@ -125,6 +137,24 @@ def uncollected() -> Iterator[None]:
             gc.enable()
 
 
+@dataclass(frozen=True)
+class Clearing:
+    """How long it takes to clear the cache once, in ms."""
+
+    device_ms: float
+    host_ms: float
+    """With two events recorded: what the host does around each timed call."""
+
+
+def clears_ahead(host_ms: float, clearing: Clearing, estimate_ms: float) -> int:
+    """Returns how often the cache is cleared after the device was waited for, beside once before each call, so that it does not wait for the host: a call takes the host `host_ms`, and the
+    device `estimate_ms` with the clearing of its cache. 0 where the host is the slower one, which no start ahead changes.
+    """
+    if host_ms + 1.5 * clearing.host_ms >= estimate_ms:
+        return 0
+    return min(MOST_AHEAD, int(MARGIN * host_ms / clearing.device_ms))
+
+
 def event_clock(timed_until: int) -> Clock:
     """Returns the clock of CUDA events. The device was timed last at `timed_until`, in nanoseconds of the monotonic clock."""
     import torch
@@ -135,10 +165,23 @@ def event_clock(timed_until: int) -> Clock:
     counter, synchronize = time.perf_counter, torch.cuda.synchronize
     # When the device was timed last.
     timed = counter() - (time.monotonic_ns() - timed_until) / 1e9
+    known: list[Clearing] = []
 
     def empty_cache() -> torch.Tensor:
         found: torch.Tensor = triton.active.get_empty_cache_for_benchmark()
         return found
+
+    def clearing(cache: torch.Tensor) -> Clearing:
+        events = device.events(2 * CLEARED)
+        pairs = list(zip(events[::2], events[1::2], strict=True))
+        begun = counter()
+        for begin, end in pairs:
+            device.record(begin)
+            device.clear(cache)
+            device.record(end)
+        host_s = (counter() - begun) / CLEARED
+        synchronize()
+        return Clearing(sorted(device.elapsed_ms(*pair) for pair in pairs)[CLEARED // 2], host_s * 1e3)
 
     def sample(
         call: Call,
@@ -151,8 +194,10 @@ def event_clock(timed_until: int) -> Clock:
         nonlocal timed
         with uncollected(), spans.timing():
             cache = empty_cache()
+            if not known:
+                known.append(clearing(cache))
             estimate = estimated(call, cache, fresh) if estimate_ms is None else estimate_ms
-            times = timed_calls(call, cache, warmup_ms / estimate, rep_ms / estimate, before)
+            times = timed_calls(call, cache, warmup_ms, rep_ms, before, estimate)
         timed = counter()
         return times
 
@@ -169,22 +214,36 @@ def event_clock(timed_until: int) -> Clock:
         synchronize()
         return max(device.elapsed_ms(begin, end) / ESTIMATED, ESTIMATE_FLOOR_MS)
 
-    def timed_calls(call: Call, cache: torch.Tensor, untimed: float, calls: float, before: Call) -> list[float]:
+    def timed_calls(
+        call: Call, cache: torch.Tensor, warmup_ms: float, rep_ms: float, before: Call, estimate: float
+    ) -> list[float]:
         clear, record = device.clear, device.record
-        for _ in range(max(1, int(untimed))):
+        untimed, repetitions = (max(1, int(length / estimate)) for length in (warmup_ms, rep_ms))
+        watched = min(WATCHED, untimed)
+        ahead = clears_ahead(min(host_ms(call) for _ in range(watched)), known[0], estimate)
+        for _ in range(untimed - watched):
             call()
-        repetitions = max(1, int(calls))
         # They are made before the first call: torch would make each when it is recorded.
         events = device.events(2 * repetitions)
         pairs = list(zip(events[:repetitions], events[repetitions:], strict=True))
-        for begin, end in pairs:
-            before()
-            clear(cache)
-            record(begin)
-            call()
-            record(end)
+        for first in range(0, repetitions, GROUP):
+            synchronize()
+            for _ in range(ahead):
+                clear(cache)
+            for begin, end in pairs[first : first + GROUP]:
+                before()
+                clear(cache)
+                record(begin)
+                call()
+                record(end)
         synchronize()
         return [device.elapsed_ms(begin, end) for begin, end in pairs]
+
+    def host_ms(call: Call) -> float:
+        synchronize()
+        begun = counter()
+        call()
+        return (counter() - begun) * 1e3
 
     def warm(calls: Sequence[Call]) -> None:
         cache = empty_cache()
@@ -199,16 +258,8 @@ def event_clock(timed_until: int) -> Clock:
                     return
 
     def hidden_us() -> float:
-        cache = empty_cache()
         with spans.work("cuda"):
-            events = device.events(2 * CLEARED)
-            pairs = list(zip(events[::2], events[1::2], strict=True))
-            for begin, end in pairs:
-                device.record(begin)
-                device.clear(cache)
-                device.record(end)
-        times = sorted(device.elapsed_ms(begin, end) for begin, end in pairs)
-        return times[CLEARED // 2] * 1e3
+            return clearing(empty_cache()).device_ms * 1e3
 
     parts = captured(
         (time, "perf_counter"),
