@@ -36,6 +36,7 @@ mod build;
 mod prewarm;
 mod ask;
 pub mod dispatcher;
+mod elsewhere;
 mod dispatch;
 mod costs;
 mod write_logs;

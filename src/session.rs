@@ -38,6 +38,7 @@ use t2t_store::store::cas::Cas;
 use t2t_store::store::journal::{Journal, Loaded};
 
 mod architectures;
+mod elsewhere;
 mod files;
 mod generated;
 mod known;
@@ -48,6 +49,7 @@ mod options;
 mod part;
 mod rounds;
 
+pub(crate) use self::elsewhere::{published_of, records_path};
 pub use self::generated::Overwrite;
 pub(crate) use self::generated::{
     FOLDER as GENERATORS, generator_files, generator_of, known_op, made, takes_the_wrapper,
@@ -249,6 +251,7 @@ impl Session {
             loaded = Some(known);
         }
         let targets = targets(&spec, &device, &models, &devices)?;
+        let elsewhere = elsewhere::found(root, &spec, &models, &device, options, &mut fingerprints);
         let meanings = harness.meanings(&cache.join("toolchain"));
         let inventory = Inventory {
             files: files(&spec, &sources, root, &writes.files)?,
@@ -272,6 +275,7 @@ impl Session {
             generator: writes.digest,
             prompt: asset_digest(root, assets::PROMPT),
             rounds: rounds::digests(&spec, root),
+            elsewhere,
         };
         let graph = Graph::seal(expand(&spec, &inventory))?;
         placing.done()?;

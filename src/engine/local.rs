@@ -61,6 +61,8 @@ impl Run<'_, '_> {
         let results = self.results(target)?;
         let baseline: Found<Baseline> = self.found(&Target::of_op(&target.op, Phase::Baseline), "baseline")?;
         let selection = rank::select(&results, baseline.document(), self.lane());
+        let op = self.op(target).expect("an action of an op");
+        let selection = selection.beside(self.published_elsewhere(op)?);
         Ok(passed(&[("selection", canonical_json(&json!(selection)))]))
     }
 

@@ -31,6 +31,7 @@ pub fn inventory(spec: &Spec, class: DeviceClass, broken: &str) -> Inventory {
         generator: None,
         prompt: Digest::of(b"prompt"),
         rounds: BTreeMap::new(),
+        elsewhere: None,
         files: variants.map(|variant| (variant.file.clone(), file(&variant.file))).collect(),
         templates: BTreeMap::new(),
         summary_template: digest,

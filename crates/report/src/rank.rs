@@ -10,13 +10,14 @@ use t2t_protocol::{Baseline, Bench, CheckVerdict, MeasuredDevice, Verdict};
 use crate::figures;
 use crate::rank::bootstrap::Interval;
 use crate::rank::measured::{Measured, Tie};
-pub use crate::rank::selection::Selection;
 pub(crate) use crate::rank::selection::{AgainstFirst, Counts, Gain, Gains, VariantRow};
+pub use crate::rank::selection::{Published, PublishedPlace, Selection};
 pub(crate) use crate::rank::stability::{STEADY, is_unstable, is_unstable_at, slowed_torch, why_unstable};
 
 mod against;
 pub(crate) mod bootstrap;
 mod measured;
+pub mod published;
 pub(crate) mod ratio;
 mod selection;
 mod stability;
@@ -200,6 +201,7 @@ pub fn select(variants: &[VariantResult], baseline: Option<&Baseline>, lane: Lan
         against: if interpreter { None } else { against::first(&entrants) },
         variants: variants.iter().zip(&entrants).map(|(variant, entrant)| entrant.document(variant)).collect(),
         counts: counts(&entrants),
+        published: None,
     }
 }
 

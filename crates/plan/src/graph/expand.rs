@@ -11,11 +11,12 @@ use t2t_model::manifest::Fact;
 use t2t_model::path::RepoPath;
 use t2t_spec::{Declaration, Op, Profile, Spec, Variant};
 
+pub mod elsewhere;
 mod inventory;
 mod pages;
 mod variant;
 
-pub use self::inventory::{Binds, Configurations, Device, Inventory, KernelFile};
+pub use self::inventory::{Binds, Configurations, Device, Elsewhere, Inventory, KernelFile};
 
 use self::pages::summary;
 
@@ -55,13 +56,19 @@ struct Expansion<'a> {
     op: &'a Op,
     spec: &'a Spec,
     inventory: &'a Inventory,
+    device: &'a Device,
     /// Phase → the facts of the declaration that it reads, made once for all variants.
     declared: BTreeMap<Phase, BTreeMap<String, Fact>>,
 }
 
 impl<'a> Expansion<'a> {
     fn of(op: &'a Op, spec: &'a Spec, inventory: &'a Inventory) -> Self {
-        let here = profile(&inventory.device.class);
+        Self::on(&inventory.device, op, spec, inventory)
+    }
+
+    /// The same where `device` were the device lane's.
+    fn on(device: &'a Device, op: &'a Op, spec: &'a Spec, inventory: &'a Inventory) -> Self {
+        let here = profile(&device.class);
         let (ahead, there) = (op.declaration(Profile::Cuda), op.declaration(here));
         let written = [&ahead, &there].map(|declaration| {
             let fields = declaration.fields();
@@ -75,7 +82,13 @@ impl<'a> Expansion<'a> {
             let read = fields.iter().filter(|(name, _)| is_read(name));
             read.map(|(name, fact)| (format!("declaration.{name}"), fact.clone())).collect()
         };
-        Self { op, spec, inventory, declared: Phase::ALL.into_iter().map(|phase| (phase, facts(phase))).collect() }
+        Self {
+            op,
+            spec,
+            inventory,
+            device,
+            declared: Phase::ALL.into_iter().map(|phase| (phase, facts(phase))).collect(),
+        }
     }
 
     fn actions(&self) -> Vec<Action> {
@@ -84,7 +97,7 @@ impl<'a> Expansion<'a> {
         for variant in &self.op.variants {
             for attempt in self.attempts(variant) {
                 actions.extend(self.is_generated(variant).then(|| self.generate(variant, attempt)));
-                let phases = variant_phases(&self.inventory.device.class).iter();
+                let phases = variant_phases(&self.device.class).iter();
                 actions.extend(phases.map(|phase| self.of_variant(variant, *phase, attempt)));
             }
         }
@@ -106,7 +119,7 @@ impl<'a> Expansion<'a> {
     fn baseline(&self) -> Action {
         let mut facts = self.declared[&Phase::Baseline].clone();
         facts.extend(versions(self.inventory, &["torch"]));
-        facts.extend(measured_on(&self.inventory.device));
+        facts.extend(measured_on(self.device));
         let sources: BTreeMap<RepoPath, Source> = self.reference().into_iter().chain(self.values()).collect();
         facts.extend(meanings(&sources));
         facts.extend(self.op.reference.as_ref().map(|_| self.folders()));
@@ -127,7 +140,7 @@ impl<'a> Expansion<'a> {
     }
 
     fn on_device(&self) -> bool {
-        matches!(self.inventory.device.class, DeviceClass::Cuda(_))
+        matches!(self.device.class, DeviceClass::Cuda(_))
     }
 
     fn settle(&self, variant: Option<&Variant>, phase: Phase, reads: &'static [&'static str]) -> Dependency {
@@ -150,7 +163,7 @@ impl<'a> Expansion<'a> {
         Action {
             identity: Identity {
                 target: self.target(variant, phase),
-                device: (!anywhere).then(|| self.inventory.device.class.clone()),
+                device: (!anywhere).then(|| self.device.class.clone()),
             },
             lane,
             facts,
@@ -181,18 +194,18 @@ impl<'a> Expansion<'a> {
     }
 
     fn profile(&self) -> Profile {
-        profile(&self.inventory.device.class)
+        profile(&self.device.class)
     }
 
     fn checking_lane(&self) -> Lane {
-        match self.inventory.device.class {
+        match self.device.class {
             DeviceClass::Interpreter => Lane::Cpu,
             DeviceClass::Cuda(_) => Lane::Device,
         }
     }
 
     fn measuring_lane(&self) -> Lane {
-        match self.inventory.device.class {
+        match self.device.class {
             DeviceClass::Interpreter => Lane::WholeCpu,
             DeviceClass::Cuda(_) => Lane::Device,
         }

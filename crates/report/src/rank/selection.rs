@@ -43,6 +43,17 @@ pub struct Selection {
     pub(crate) variants: Vec<VariantRow>,
     /// How many ended how.
     pub(crate) counts: Counts,
+    /// On the interpreter: what is published by a device of these kernels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) published: Option<Published>,
+}
+
+impl Selection {
+    /// Returns the selection with what is published by a device of its kernels.
+    #[must_use]
+    pub fn beside(self, published: Option<Published>) -> Self {
+        Self { published, ..self }
+    }
 }
 
 /// What was measured of a variant.
@@ -160,4 +171,52 @@ pub(crate) struct Counts {
     pub(crate) skipped: usize,
     /// Those that the machine failed.
     pub(crate) lost: usize,
+}
+
+/// What is published of an op by a device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Published {
+    /// The device, and when.
+    pub(crate) place: PublishedPlace,
+    /// The variant that was chosen there; none where its figures do not stand.
+    pub(crate) chosen: Option<String>,
+    /// Why there is none.
+    pub(crate) why: Option<String>,
+    /// Its figures.
+    pub(crate) figures: Option<SelectedFigures>,
+    /// `faster`, `ties` or `slower`.
+    pub(crate) against_torch: Option<String>,
+    /// Those that tie with it, of which figures stand.
+    pub(crate) ties: Vec<String>,
+    /// The sizes, the one first whose calls are the shortest.
+    pub(crate) sizes: Vec<String>,
+    /// The variants, in declared order.
+    pub(crate) variants: Vec<PublishedVariant>,
+}
+
+/// By which device figures were published, and of which commit.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PublishedPlace {
+    /// Its id, as in `nvidia-h200`.
+    pub device: String,
+    /// Its name as the driver gives it, or its id.
+    pub name: String,
+    /// The commit, shortened.
+    pub revision: Option<String>,
+    /// Whether files differed from it.
+    pub dirty: bool,
+}
+
+/// What is published of a variant.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct PublishedVariant {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its figures, where they stand.
+    pub(crate) figures: Option<SelectedFigures>,
+    /// Why there are none.
+    pub(crate) why: Option<String>,
 }

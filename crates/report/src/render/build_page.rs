@@ -8,9 +8,12 @@ use serde::{Deserialize, Serialize};
 use t2t_protocol::{Calibration, MeasuredDevice};
 
 use crate::figures;
-use crate::rank::{Found, Selection};
+use crate::rank::{Found, Published, PublishedPlace, Selection};
 use crate::render::ceilings::{self, Rates};
-use crate::render::table::{Align, Table};
+
+mod closing;
+
+pub use self::closing::closing_table;
 
 /// All that the summary of a build is made from.
 #[derive(Clone, Debug)]
@@ -42,6 +45,8 @@ pub struct OpSummary {
 pub(crate) struct SummaryContext<'a> {
     ops: Vec<&'a OpRow>,
     interpreter: bool,
+    /// By which device what is published of the ops was, where any is shown.
+    published: Option<&'a PublishedPlace>,
     device: Option<MeasuredDevice>,
     ceilings: Option<Rates>,
     speedups: Speedups,
@@ -75,6 +80,20 @@ struct OpRow {
     attempts: u64,
     why: String,
     note: String,
+    /// What is published of its kernels by a device, where the interpreter ran them.
+    published: Option<PublishedRow>,
+}
+
+/// What a device's published results say of an op.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct PublishedRow {
+    place: PublishedPlace,
+    chosen: Option<String>,
+    final_ms: Option<f64>,
+    torch_final_ms: Option<f64>,
+    speedup: Option<f64>,
+    geomean_speedup: Option<f64>,
+    note: String,
 }
 
 /// Speedups over the ops whose figures say something about a GPU.
@@ -106,6 +125,7 @@ impl BuildPage<'_> {
         let device = self.ops.iter().find_map(|op| op.device.as_deref());
         SummaryContext {
             interpreter: is_interpreted(&self.ops),
+            published: self.ops.iter().find_map(|op| op.row.published.as_ref()).map(|row| &row.place),
             device: device.and_then(|device| serde_json::from_str(device).ok()),
             ceilings: self.calibration.document().and_then(ceilings::rates),
             speedups: Speedups::of(&ops),
@@ -118,40 +138,18 @@ impl BuildPage<'_> {
     }
 }
 
-/// Returns the table that ends a build on a terminal: a row an op, then what its figures do not say.
-#[must_use]
-pub fn closing_table(ops: &[&OpSummary], width: Option<usize>) -> String {
-    let is_interpreted = is_interpreted(ops);
-    let (name, figures) = if is_interpreted { ("First right kernel", INTERPRETED) } else { ("Best kernel", MEASURED) };
-    let mut head = vec![("Op", Align::Left), (name, Align::Left)];
-    head.extend(figures.iter().map(|name| (*name, Align::Right)));
-    head.extend([("Correct", Align::Right), ("Note", Align::Left)]);
-    let mut table = Table::new(&head);
-    for op in ops {
-        table.push(op.row.cells(is_interpreted));
-    }
-    table.text(width)
-}
-
-/// The columns of figures of what a device ran, and of what Triton's interpreter ran: its times compare nothing.
-const MEASURED: &[&str] = &["Final (ms)", "Speedup", "Geomean"];
-const INTERPRETED: &[&str] = &["Interpreter took"];
-
-impl OpRow {
-    fn cells(&self, is_interpreted: bool) -> Vec<String> {
-        let told = |value: Option<f64>, written: fn(f64) -> String| value.map_or_else(|| "–".to_owned(), written);
-        let figures = if is_interpreted {
-            vec![told(self.interpreter_ms, time)]
-        } else {
-            vec![
-                told(self.final_ms, figures::milliseconds),
-                told(self.speedup, figures::ratio),
-                told(self.geomean_speedup, figures::ratio),
-            ]
-        };
-        let correct = format!("{}/{}", self.passed, self.passed + self.rejected);
-        let names = [self.op.clone(), self.chosen.clone().unwrap_or_else(|| "none".to_owned())];
-        names.into_iter().chain(figures).chain([correct, self.note.clone()]).collect()
+impl PublishedRow {
+    fn of(published: &Published) -> Self {
+        let figures = published.figures.as_ref();
+        Self {
+            place: published.place.clone(),
+            chosen: published.chosen.clone(),
+            final_ms: figures.map(|figures| figures.final_ms),
+            torch_final_ms: figures.and_then(|figures| figures.torch_final_ms),
+            speedup: figures.and_then(|figures| figures.speedup),
+            geomean_speedup: figures.and_then(|figures| figures.geomean_speedup),
+            note: published_note(published),
+        }
     }
 }
 
@@ -207,6 +205,7 @@ fn row(op: &str, found: &Found<Selection>) -> OpRow {
         why: selection.map_or_else(|| missing(found), |selection| selection.why.clone()),
         note: selection.map_or_else(|| missing(found), |selection| note(selection, &ties)),
         ties: ties.into_iter().map(str::to_owned).collect(),
+        published: selection.and_then(|selection| selection.published.as_ref()).map(PublishedRow::of),
     }
 }
 
@@ -217,14 +216,7 @@ fn note(selection: &Selection, ties: &[&str]) -> String {
         notes.push(selection.why.clone());
     }
     notes.extend(selection.note.clone().filter(|_| !selection.interpreter));
-    match selection.against_torch.as_deref() {
-        Some("ties") => notes.push("ties with torch".to_owned()),
-        Some("slower") => notes.push("slower than torch".to_owned()),
-        _ => {}
-    }
-    if !ties.is_empty() {
-        notes.push(format!("ties with {}", ties.join(", ")));
-    }
+    notes.extend(compared(selection.against_torch.as_deref(), ties));
     let chosen = selection.variants.iter().find(|one| Some(&one.name) == selection.chosen.as_ref());
     if let Some(chosen) = chosen.filter(|chosen| !chosen.allowed.is_empty()) {
         notes.push(format!("torch computes {} for it", chosen.allowed.join(", ")));
@@ -233,6 +225,25 @@ fn note(selection: &Selection, ties: &[&str]) -> String {
         notes.push("unstable".to_owned());
     }
     notes.join("; ")
+}
+
+/// Returns what a reader must know beside published figures.
+fn published_note(published: &Published) -> String {
+    let ties: Vec<&str> = published.ties.iter().map(String::as_str).collect();
+    let unstable = published.figures.as_ref().is_some_and(|figures| figures.unstable).then(|| "unstable".to_owned());
+    let compared = compared(published.against_torch.as_deref(), &ties);
+    published.why.clone().into_iter().chain(compared).chain(unstable).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns how the chosen kernel compares with torch and with other kernels.
+fn compared(against_torch: Option<&str>, ties: &[&str]) -> Vec<String> {
+    let torch = match against_torch {
+        Some("ties") => Some("ties with torch".to_owned()),
+        Some("slower") => Some("slower than torch".to_owned()),
+        _ => None,
+    };
+    let others = (!ties.is_empty()).then(|| format!("ties with {}", ties.join(", ")));
+    torch.into_iter().chain(others).collect()
 }
 
 /// Returns the sum of the times of all sizes, none where there is no time.

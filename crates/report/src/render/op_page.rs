@@ -12,7 +12,7 @@ use t2t_protocol::{
     PrintedOutput, Resources, Tune, Verdict,
 };
 
-use crate::rank::{Found, Lane, Selection, Standing, VariantResult, attempts, standing};
+use crate::rank::{Found, Lane, Published, Selection, Standing, VariantResult, attempts, standing};
 use crate::render::attempts::{Attempt, Row, rows};
 use crate::render::benchmark::{self, Benchmark};
 use crate::render::defects::{self, Defect};
@@ -111,6 +111,7 @@ impl<'a> OpPage<'a> {
             benchmark,
             defects: self.variants.iter().flat_map(VariantPage::defects).collect(),
             selection,
+            published: selection.and_then(|selection| selection.published.as_ref()),
         }
     }
 }
@@ -131,6 +132,8 @@ pub(crate) struct LogContext<'a> {
     benchmark: Benchmark<'a>,
     defects: Vec<Defect>,
     selection: Option<&'a Selection>,
+    /// What is published of the kernels by a device, where the interpreter ran them.
+    published: Option<&'a Published>,
     checklist: Checklist,
 }
 

@@ -27,6 +27,7 @@ macro_rules! sample {
 }
 
 // Below the macro, which they use.
+mod published;
 mod summaries;
 mod templates;
 
@@ -210,6 +211,7 @@ fn interpreter_times_stand_alone_under_their_name() {
     assert_eq!(
         section(&log, "## Phase 3: Benchmark", "## Phase 4"),
         "## Phase 3: Benchmark\n\n\
+         ### Triton's interpreter\n\n\
          Kernels ran in Triton's interpreter. How long it took for one call says nothing about a GPU and compares nothing.\n\n\
          | Kernel | Small, interpreter took (ms) | Medium, interpreter took (ms) | Large, interpreter took (ms) |\n\
          | --- | --- | --- | --- |\n\

@@ -48,6 +48,17 @@ pub struct Inventory {
     pub prompt: Digest,
     /// Op → the digest of the file that keeps its rounds of improvement, where there is one.
     pub rounds: BTreeMap<String, Digest>,
+    /// What is published of a device, where kernels run in Triton's interpreter.
+    pub elsewhere: Option<Elsewhere>,
+}
+
+/// What is published of a device that this machine lacks.
+#[derive(Debug, Clone)]
+pub struct Elsewhere {
+    /// The device.
+    pub device: Device,
+    /// Op → the digest of what is published of it.
+    pub ops: BTreeMap<String, Digest>,
 }
 
 /// How much of an autotuned kernel is compiled ahead.

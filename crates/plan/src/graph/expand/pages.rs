@@ -12,20 +12,26 @@ use t2t_spec::Spec;
 use super::{Device, Expansion, Inventory, LOCAL, variant_phases};
 
 impl Expansion<'_> {
-    /// Returns the action that chooses the best variant. Of a generated one it reads the attempt that stands.
+    /// Returns the action that chooses the best variant. Of a generated one it reads the attempt that stands. It also takes over what is published of a device elsewhere.
     pub(super) fn select(&self) -> Action {
         let names: Vec<&str> = self.op.variants.iter().map(|variant| variant.name.as_str()).collect();
-        let facts = BTreeMap::from([
+        let mut facts = BTreeMap::from([
             ("variants".to_owned(), Fact::json(&json!(names))),
             ("rank".to_owned(), Fact::Text(t2t_report::rank::VERSION.to_string())),
-            ("device".to_owned(), Fact::Text(self.inventory.device.class.to_string())),
+            ("device".to_owned(), Fact::Text(self.device.class.to_string())),
         ]);
+        let elsewhere = self.shown_elsewhere();
+        let is_shown = !elsewhere.is_empty();
+        facts.extend(elsewhere);
         let mut action = self.action(Phase::Select, None, Lane::Cpu, facts);
         action.dependencies = self.baselines(&["baseline"]);
         for variant in &self.op.variants {
             for attempt in self.attempts(variant) {
                 action.dependencies.push(self.needs(variant, Phase::Check, attempt, Need::Settle, &["verdict"]));
                 action.dependencies.push(self.needs(variant, Phase::Bench, attempt, Need::Settle, &["bench"]));
+                if is_shown && self.is_generated(variant) {
+                    action.dependencies.push(self.needs(variant, Phase::Generate, attempt, Need::Settle, &["kernel"]));
+                }
             }
         }
         action
@@ -35,7 +41,7 @@ impl Expansion<'_> {
         let template = self.inventory.templates.get(&self.op.template);
         let mut facts = BTreeMap::from([
             ("template".to_owned(), template.map_or(Fact::Text("missing".to_owned()), |digest| Fact::Digest(*digest))),
-            ("device".to_owned(), Fact::Text(self.inventory.device.class.to_string())),
+            ("device".to_owned(), Fact::Text(self.device.class.to_string())),
             ("declaration.kwargs".to_owned(), Fact::json(&json!(self.op.kwargs))),
             ("declaration.precision".to_owned(), Fact::json(&json!(self.op.precision))),
             ("render".to_owned(), Fact::Text(t2t_report::render::VERSION.to_string())),
@@ -56,11 +62,11 @@ impl Expansion<'_> {
             self.settle(None, Phase::Select, &["selection"]),
         ];
         action.dependencies.extend(self.baselines(&["baseline", "failure"]));
-        action.dependencies.extend(ceilings(&self.inventory.device));
+        action.dependencies.extend(ceilings(self.device));
         for variant in &self.op.variants {
             for attempt in self.attempts(variant) {
                 let own = self.is_generated(variant).then_some(&Phase::Generate).into_iter();
-                let phases = own.chain(variant_phases(&self.inventory.device.class));
+                let phases = own.chain(variant_phases(&self.device.class));
                 let needs = phases.map(|phase| self.needs(variant, *phase, attempt, Need::Settle, shown(*phase)));
                 action.dependencies.extend(needs);
             }

@@ -114,7 +114,7 @@ impl Expansion<'_> {
         match phase {
             Phase::Compile => self.compiled_for(variant, &mut facts),
             Phase::Check => self.checked_on(&mut facts),
-            _ => facts.extend(measured_on(&self.inventory.device)),
+            _ => facts.extend(measured_on(self.device)),
         }
         // Of what a generator writes nothing is known yet: the files of the inventory have it not.
         let mut sources = self.closure(&variant.file);
@@ -229,7 +229,7 @@ impl Expansion<'_> {
     }
 
     fn checked_on(&self, facts: &mut BTreeMap<String, Fact>) {
-        facts.insert("device.class".to_owned(), Fact::Text(self.inventory.device.class.to_string()));
-        facts.insert("device.architecture".to_owned(), Fact::Text(self.inventory.device.architecture.clone()));
+        facts.insert("device.class".to_owned(), Fact::Text(self.device.class.to_string()));
+        facts.insert("device.architecture".to_owned(), Fact::Text(self.device.architecture.clone()));
     }
 }
