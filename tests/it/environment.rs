@@ -25,7 +25,7 @@ pub fn python() -> PathBuf {
     PYTHON.get_or_init(|| env::var_os("T2T_TEST_PYTHON").map_or_else(made, PathBuf::from)).clone()
 }
 
-/// Brings `.venv` up to date with `uv sync`, one process at a time.
+/// Brings `.venv` up to date with `uv sync --group dev`, one process at a time.
 fn made() -> PathBuf {
     let root = root();
     let folder = root.join("target");
@@ -33,7 +33,7 @@ fn made() -> PathBuf {
     let lock = File::create(folder.join("environment.lock")).expect("the build folder is writable");
     lock.lock().expect("the lock can be waited for");
     let synced = sync(&root).output();
-    let advice = "run `uv sync` in the repository (`pip install uv` installs uv)";
+    let advice = "run `uv sync --group dev` in the repository (`pip install uv` installs uv)";
     let output = synced.unwrap_or_else(|error| panic!("cannot start `uv`: {error}\n{advice}"));
     assert!(output.status.success(), "{}\n{advice}", String::from_utf8_lossy(&output.stderr));
     root.join(".venv/bin/python")
@@ -42,7 +42,7 @@ fn made() -> PathBuf {
 /// The environment without t2t itself, whose binary cargo has built already. Cargo's own variables must not reach the inner build.
 fn sync(root: &Path) -> Command {
     let mut command = Command::new("uv");
-    command.args(["sync", "--inexact", "--no-install-project"]).current_dir(root);
+    command.args(["sync", "--inexact", "--no-install-project", "--group", "dev"]).current_dir(root);
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy().into_owned();
         let of_cargo = text.starts_with("CARGO") && text != "CARGO_HOME";

@@ -21,7 +21,7 @@ fn passes(session: &str, command: &Command) -> String {
     }
     let output = client.output().unwrap();
     let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{told}\n{errors}\n`uv sync` brings what the client needs");
+    assert!(output.status.success(), "{told}\n{errors}\n`uv sync --group dev` brings what the client needs");
     told.into_owned()
 }
 

@@ -31,7 +31,8 @@ impl Real {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let port = line.trim().parse();
-        let port = port.unwrap_or_else(|_| panic!("{arguments:?} did not start: `uv sync` brings what it needs"));
+        let port =
+            port.unwrap_or_else(|_| panic!("{arguments:?} did not start: `uv sync --group dev` brings what it needs"));
         Self { _stdin: child.stdin.take().unwrap(), child, port }
     }
 }
