@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap_complete::CompleteEnv;
 use t2t_spec::remote::Mode;
 use t2t_store::secrets;
 
@@ -22,6 +23,7 @@ mod artifact;
 mod build;
 mod cache;
 mod compare;
+mod complete;
 mod context;
 mod declared;
 mod doctor;
@@ -35,6 +37,7 @@ mod init;
 mod inspect;
 mod limit_hint;
 mod limits;
+mod man;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod measured;
@@ -141,7 +144,7 @@ enum Command {
     /// Say why an action is stale, or how it ended and what its result depends on; or what a class of rejections means
     Explain {
         /// As in softmax/v2_tiling:check, softmax:log, softmax; mismatch
-        #[arg(required = true)]
+        #[arg(required = true, add = complete::target())]
         targets: Vec<String>,
         /// How it is written; json has the named classes, and of each named action its state, outcome, reasons, key and facts
         #[arg(long, value_enum, default_value = "text")]
@@ -160,11 +163,13 @@ enum Command {
     /// Print an op's log
     Log {
         /// The op
+        #[arg(add = complete::op())]
         op: String,
     },
     /// Print a document of an action's result as JSON: an analysis, evidence, resources, figures
     Artifact {
         /// The action, as in softmax:analyze, softmax/v2_tiling:check
+        #[arg(add = complete::target())]
         target: String,
         /// Which document, as in analysis, evidence, resources, bench (default: their names and sizes)
         name: Option<String>,
@@ -172,6 +177,7 @@ enum Command {
     /// Print the compiler's output for a variant's kernels
     Ir {
         /// As in softmax/v4_optimized
+        #[arg(add = complete::variant())]
         target: String,
         /// Which stage
         #[arg(long, value_enum, default_value = "ptx")]
@@ -234,10 +240,16 @@ enum Command {
         #[command(subcommand)]
         command: skill::SkillCommand,
     },
-    /// Print a completion script
+    /// Print a script that has a shell complete commands, options, ops, variants and phases
     Completions {
         /// The shell
         shell: clap_complete::Shell,
+    },
+    /// Print the manual page, or write those of all commands
+    Man {
+        /// The folder to write them to: t2t.1, t2t-build.1, …
+        #[arg(long, value_name = "DIR")]
+        out: Option<PathBuf>,
     },
 }
 
@@ -246,6 +258,8 @@ enum Command {
 #[must_use]
 pub fn main() -> ExitCode {
     secrets::close_this_process();
+    // A shell asks, and the answer is all that is printed. Otherwise nothing is done.
+    CompleteEnv::with_factory(Cli::command).var(complete::VARIABLE).complete();
     let code = limits::prepare().and_then(|()| begin(Cli::parse())).unwrap_or_else(|error| {
         error.print();
         error.code()
@@ -308,11 +322,10 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Mcp { workspace } => mcp::mcp(common, workspace),
         Command::Skill { command } => skill::skill(&command),
         Command::Completions { shell } => {
-            let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Cli::command(), "t2t", &mut script);
-            streams::print(&String::from_utf8_lossy(&script));
+            streams::print(&complete::script(shell)?);
             Ok(0)
         }
+        Command::Man { out } => man::man(Cli::command(), out.as_deref()),
     }
 }
 

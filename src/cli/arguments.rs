@@ -10,17 +10,20 @@ use clap::{Args, ValueEnum};
 use t2t_model::action::Phase;
 use t2t_plan::graph::pick::phase_hint;
 
+use super::complete;
+
 /// Which targets.
 #[derive(Debug, Args, Clone, Default)]
 #[expect(clippy::struct_field_names, reason = "the positional argument is named as the help shows it")]
 pub(super) struct Targets {
     /// Ops, targets, patterns or files: softmax, softmax/v2_tiling, softmax:check, "*/v1_*:bench", kernels/softmax/*.py (default: everything)
+    #[arg(add = complete::target())]
     pub(super) targets: Vec<String>,
     /// An op; may be given several times
-    #[arg(long, value_name = "OP")]
+    #[arg(long, value_name = "OP", add = complete::op())]
     pub(super) op: Vec<String>,
     /// Only these variants
-    #[arg(long, value_name = "VARIANT")]
+    #[arg(long, value_name = "VARIANT", add = complete::variant_alone())]
     pub(super) variant: Vec<String>,
     /// Only this phase; may be given several times, or as a list: check,bench
     #[arg(long, value_name = "PHASE", value_parser = phase, value_delimiter = ',')]
@@ -30,9 +33,10 @@ pub(super) struct Targets {
 #[derive(Debug, Args)]
 pub(super) struct BenchArguments {
     /// The op
+    #[arg(add = complete::op())]
     pub(super) op: String,
     /// Only these variants
-    #[arg(long, value_name = "VARIANT")]
+    #[arg(long, value_name = "VARIANT", add = complete::variant_alone())]
     pub(super) variant: Vec<String>,
     /// Time all variants, torch and torch.compile at sizes in powers of two, and write CSV, JSON and a picture
     #[arg(long)]
@@ -64,7 +68,7 @@ pub(super) struct AddArguments {
 #[derive(Debug, Args)]
 pub(super) struct GenerateArguments {
     /// As in softmax, softmax/v1_baseline
-    #[arg(required = true, value_name = "OP[/VARIANT]")]
+    #[arg(required = true, value_name = "OP[/VARIANT]", add = complete::variant())]
     pub(super) targets: Vec<String>,
     /// Which one to ask, in the place of the one in ops.yaml: template, or a name of `generators`
     #[arg(long, value_name = "NAME")]
@@ -86,7 +90,7 @@ impl GenerateArguments {
 #[derive(Debug, Args)]
 pub(super) struct AttemptsArguments {
     /// As in softmax, softmax/v1_baseline, softmax/v1_baseline#2
-    #[arg(value_name = "OP[/VARIANT[#N]]")]
+    #[arg(value_name = "OP[/VARIANT[#N]]", add = complete::variant())]
     pub(super) target: String,
     /// Print the kernel of the attempt: of the one that stands, where no number is given
     #[arg(long)]
@@ -102,7 +106,7 @@ pub(super) struct AttemptsArguments {
 #[derive(Debug, Args)]
 pub(super) struct ImproveArguments {
     /// As in softmax/v2_tiling; of softmax alone the variant that is selected
-    #[arg(value_name = "OP[/VARIANT]")]
+    #[arg(value_name = "OP[/VARIANT]", add = complete::variant())]
     pub(super) target: String,
     /// How often the author is asked at most
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
@@ -241,6 +245,7 @@ pub(super) enum ReportFormat {
 #[derive(Debug, Args)]
 pub(super) struct ReproArguments {
     /// The variant, as in softmax/v2_tiling
+    #[arg(add = complete::variant())]
     pub(super) target: String,
     /// The case, as in small/float32/0 or edge/strided/float32 (default: the one that was rejected, else the first)
     pub(super) case: Option<String>,

@@ -223,8 +223,44 @@ fn what_needs_no_workspace_works_anywhere() {
     let version = anywhere("--version").stdout;
     assert_eq!(version.split(' ').take(2).collect::<Vec<_>>(), ["t2t", env!("CARGO_PKG_VERSION")]);
     assert!(["(debug)\n", "(release)\n"].contains(&version.split(' ').nth(2).unwrap()), "{version}");
-    anywhere("completions bash").says("_t2t()");
+    anywhere("completions bash").says("_clap_complete_t2t()");
+    anywhere("man").says(".TH t2t 1");
     anywhere("--help").says("Usage: t2t [OPTIONS] <COMMAND>");
+}
+
+#[test]
+fn a_shell_is_told_the_names_that_ops_yaml_has() {
+    let project = Project::new();
+    let asked = |words: &[&str]| {
+        let mut command = project.command("");
+        command.args(["--", "t2t"]).args(words).env("COMPLETE", "fish");
+        project.run(&mut command).exits(0).stdout
+    };
+    assert_eq!(asked(&["build", "so"]), "softmax\n");
+    assert_eq!(asked(&["explain", "gelu/"]), "gelu/v1_baseline\ngelu/v2_tiling\n");
+    assert_eq!(asked(&["repro", "gelu/v2"]), "gelu/v2_tiling\n");
+    assert_eq!(asked(&["status", "gelu/v2_tiling:c"]), "gelu/v2_tiling:compile\ngelu/v2_tiling:check\n");
+    assert_eq!(asked(&["build", "--variant", "v1"]), "v1_baseline\n");
+    assert_eq!(asked(&["log", "g"]), "gelu\n");
+    assert!(asked(&["exp"]).starts_with("explain\t"), "commands as ever");
+    project.write("ops.yaml", "ops: [");
+    assert_eq!(asked(&["build", "so"]), "", "what cannot be read has no names");
+}
+
+#[test]
+fn every_command_has_a_manual_page() {
+    let project = Project::with("");
+    project.t2t("man --out ../manual").exits(0);
+    let help = project.t2t("--help").exits(0).stdout;
+    let commands = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap().lines();
+    let commands: Vec<&str> = commands.filter_map(|line| line.split_whitespace().next()).collect();
+    assert!(commands.len() > 25, "{commands:?}");
+    for command in commands.into_iter().filter(|command| *command != "help") {
+        let page = project.read(&format!("../manual/t2t-{command}.1"));
+        assert!(page.contains(&format!(".TH t2t-{command} 1")), "{page}");
+    }
+    project.write("../manual/file", "");
+    project.t2t("man --out ../manual/file").exits(2).says("cannot write to `");
 }
 
 #[test]
