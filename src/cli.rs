@@ -41,6 +41,7 @@ mod man;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod measured;
+mod new;
 mod outputs;
 mod picture;
 mod plan;
@@ -62,8 +63,8 @@ mod watch;
 
 use self::arguments::{
     AddArguments, AdoptArguments, AffectedArguments, AttemptsArguments, BenchArguments, BuildArguments,
-    CompareArguments, GenerateArguments, GraphFormat, ImproveArguments, ReportFormat, ReproArguments, Service, Stage,
-    Targets, WatchArguments,
+    CompareArguments, GenerateArguments, GraphFormat, ImproveArguments, NewArguments, ReportFormat, ReproArguments,
+    Service, Stage, Targets, WatchArguments,
 };
 use self::error::CliError;
 
@@ -127,6 +128,8 @@ enum Command {
     Add(AddArguments),
     /// Declare an op for an existing kernel, check it, and report the result
     Adopt(AdoptArguments),
+    /// Make one more variant of an op, as a copy of one that is there
+    New(NewArguments),
     /// Ask the generator again for kernels that it makes, and build what comes of it; earlier results are kept
     Generate(GenerateArguments),
     /// List the attempts at generated kernels; with --show or --diff print the kernel of one
@@ -290,6 +293,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Bench(arguments) => build::build(common, &arguments.build()),
         Command::Add(arguments) => add::add(common, &arguments),
         Command::Adopt(arguments) => adopt::adopt(common, &arguments),
+        Command::New(arguments) => new::new(&arguments),
         Command::Generate(arguments) => build::build(common, &arguments.build()),
         Command::Attempts(arguments) => attempts::attempts(common, &arguments),
         Command::Improve(arguments) => improve::improve(common, &arguments),

@@ -88,6 +88,16 @@ impl GenerateArguments {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct NewArguments {
+    /// As in softmax/v5_mine
+    #[arg(value_name = "OP/VARIANT", add = complete::variant())]
+    pub(super) target: String,
+    /// The variant to copy (default: the first one)
+    #[arg(long, value_name = "VARIANT", add = complete::variant_alone())]
+    pub(super) from: Option<String>,
+}
+
+#[derive(Debug, Args)]
 pub(super) struct AttemptsArguments {
     /// As in softmax, softmax/v1_baseline, softmax/v1_baseline#2
     #[arg(value_name = "OP[/VARIANT[#N]]", add = complete::variant())]

@@ -2,6 +2,7 @@
 
 use crate::project::{OPS, Project, RELU};
 
+mod one_more;
 mod said;
 mod looking;
 mod places;

@@ -24,6 +24,7 @@ mod sizes;
 mod expression;
 pub mod doubling;
 pub mod entry;
+pub mod listed;
 mod reader;
 mod inputs;
 mod call;
