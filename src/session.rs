@@ -6,7 +6,6 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 use std::{io, iter, mem};
 
 use serde::de::DeserializeOwned;
@@ -54,6 +53,7 @@ pub use self::generated::Overwrite;
 pub(crate) use self::generated::{
     FOLDER as GENERATORS, generator_files, generator_of, known_op, made, takes_the_wrapper,
 };
+pub(crate) use self::known::read_ahead;
 pub use self::options::{Chosen, DeviceChoice, Options, Probing};
 pub(crate) use self::part::{Part, Rest};
 pub(crate) use self::rounds::{picture_path, rounds_path};
@@ -62,7 +62,7 @@ use self::architectures::architectures;
 use self::files::{asset_digest, catalogue, files, made_file, templates};
 use self::generated::{Generated, choose, generated};
 use self::interpreter::{Asked, asked, witnesses_of};
-use self::known::{add_published, has_unknown_kernels, known};
+use self::known::{Reading, add_published, has_unknown_kernels, known};
 use self::lane::{device_of, devices, elsewhere, models, targets};
 use self::looked::declared;
 
@@ -151,16 +151,6 @@ pub struct Session {
     reading: RefCell<Option<Reading>>,
     /// What of the workspace, and of editable installs, kernel code may read.
     readable: OnceCell<Vec<PathBuf>>,
-}
-
-/// The reading of a store's journal, while something else is done.
-pub(crate) type Reading = JoinHandle<io::Result<Loaded>>;
-
-/// Reads the journal of the store under `cache` from now on, on another core. Nobody may write it until it is read. None where there is no thread to be had.
-#[must_use]
-pub(crate) fn read_ahead(cache: &Path) -> Option<Reading> {
-    let journal = Journal::open(cache);
-    thread::Builder::new().spawn(move || journal.load()).ok()
 }
 
 /// Asks a function of the harness that runs no kernel code about the folder `root`, which need not be a workspace yet, and returns its documents.

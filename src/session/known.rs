@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
+use std::thread::{self, JoinHandle};
 
 use t2t_model::path::RepoPath;
 use t2t_spec::Spec;
@@ -13,6 +14,16 @@ use t2t_store::sources::Sources;
 use t2t_store::store::journal::{Journal, Loaded};
 
 use super::part::Part;
+
+/// The reading of a store's journal, while something else is done.
+pub(crate) type Reading = JoinHandle<io::Result<Loaded>>;
+
+/// Reads the journal of the store under `cache` from now on, on another core. Nobody may write it until it is read. None where there is no thread to be had.
+#[must_use]
+pub(crate) fn read_ahead(cache: &Path) -> Option<Reading> {
+    let journal = Journal::open(cache);
+    thread::Builder::new().spawn(move || journal.load()).ok()
+}
 
 /// Returns what the store under `cache` knows, of a part of the workspace what that takes.
 pub(super) fn known(cache: &Path, part: Option<&Part>) -> io::Result<Loaded> {

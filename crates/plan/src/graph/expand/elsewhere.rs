@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use t2t_model::action::{Phase, Target};
+use t2t_model::action::Phase;
 use t2t_model::digest::Digest;
 use t2t_model::manifest::{Fact, Manifest};
 use t2t_spec::{Op, Spec, Variant};
@@ -28,12 +28,6 @@ pub fn measured_elsewhere(spec: &Spec, inventory: &Inventory, op: &Op, variant: 
     let elsewhere = inventory.elsewhere.as_ref()?;
     let action = Expansion::on(&elsewhere.device, op, spec, inventory).of_variant(variant, Phase::Bench, 1);
     Some(Manifest { facts: action.facts })
-}
-
-/// Returns the artifact that is the file of a variant which a generator writes, as a manifest names it.
-#[must_use]
-pub fn kernel_fact(generate: &Target) -> String {
-    format!("from.{generate}.kernel")
 }
 
 impl Expansion<'_> {
