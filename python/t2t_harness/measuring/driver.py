@@ -1,6 +1,6 @@
 """CUDA's driver, called by itself where torch's own way to it would take the host longer than the device needs: to record events, and to fill memory.
 
-Before each timed call the cache is cleared, and two events are recorded around it. By torch that takes the host about 20 µs, as long as a wrapper. All that while the
+Before each timed call the cache is cleared, and two events are recorded around it. By torch that takes the host about 30 µs on a slow one, as long as a wrapper. All that while the
 device may wait, and then it is the host that is timed. torch is imported only inside functions.
 """
 
