@@ -75,8 +75,11 @@ impl Harness {
     /// Returns the harness of `folder` (`$T2T_HARNESS`), or the one that the binary carries. Fails where the folder cannot be read.
     pub fn open(folder: Option<&Path>) -> io::Result<Self> {
         let Some(folder) = folder else {
+            // A watch opens it for each round, and these files are the same in all of them.
+            static DIGEST: OnceLock<Digest> = OnceLock::new();
             let files = CARRIED.iter().map(|(name, bytes)| ((*name).to_owned(), Cow::Borrowed(*bytes))).collect();
-            return Ok(Self { files, folder: None, digest: OnceLock::new() });
+            let digest = OnceLock::from(*DIGEST.get_or_init(|| digest_of(&files)));
+            return Ok(Self { files, folder: None, digest });
         };
         let package = folder.join(PACKAGE);
         let files = fs::files_below(&package, "py").into_iter().filter_map(|path| {
@@ -152,14 +155,7 @@ impl Harness {
     /// Returns the digest of all files' bytes.
     #[must_use]
     pub(crate) fn digest(&self) -> Digest {
-        *self.digest.get_or_init(|| {
-            let mut bytes = Vec::new();
-            for (name, file) in &self.files {
-                bytes.extend_from_slice(name.as_bytes());
-                bytes.extend_from_slice(Digest::of(file).as_bytes());
-            }
-            Digest::of(&bytes)
-        })
+        *self.digest.get_or_init(|| digest_of(&self.files))
     }
 
     /// Returns the semantic digests of the files that phases import. `known` keeps the results of parsing, by the digest of all bytes.
@@ -183,6 +179,16 @@ impl Harness {
         let (of_cuda, of_inline) = (of(OF_CUDA), of(OF_INLINE));
         Meanings { phases, of_cuda, of_inline }
     }
+}
+
+/// Returns the digest of all bytes of harness files, with their names.
+fn digest_of(files: &BTreeMap<String, Cow<'static, [u8]>>) -> Digest {
+    let mut bytes = Vec::new();
+    for (name, file) in files {
+        bytes.extend_from_slice(name.as_bytes());
+        bytes.extend_from_slice(Digest::of(file).as_bytes());
+    }
+    Digest::of(&bytes)
 }
 
 /// Returns the semantic digest of the files that `modules` are and import, None where there is none.

@@ -83,8 +83,9 @@ def tensors(values: Iterable[object]) -> list[torch.Tensor]:
     """Returns the tensors with memory among `values`, and those that others, such as descriptors, are made of."""
     import torch
 
-    found = (getattr(value, "base", value) for value in values)
-    return [one for one in found if isinstance(one, torch.Tensor) and one.untyped_storage().nbytes() > 0]
+    kind = torch.Tensor
+    found = (value if isinstance(value, kind) else getattr(value, "base", value) for value in values)
+    return [one for one in found if isinstance(one, kind) and one.untyped_storage().nbytes() > 0]
 
 
 def address(value: torch.Tensor) -> int:

@@ -39,6 +39,10 @@ class Bounds:
     """The kernel that is running."""
     is_whole: bool = True
     """Whether the last access was of all its lanes."""
+    mask: Any = None
+    """That of the last access."""
+    has_all: bool = False
+    """Whether that one has all lanes."""
     has_other: bool = False
     """Whether the load that is under way says what masked lanes hold."""
     writes: list[str] = field(default_factory=list)
@@ -78,7 +82,10 @@ class Bounds:
         import numpy as np
 
         self.within = None
-        self.is_whole = bool(np.logical_and.reduce(mask, axis=None))
+        if mask is not self.mask:
+            # Kernels load and store with one mask, as a rule.
+            self.mask, self.has_all = mask, bool(np.logical_and.reduce(mask, axis=None))
+        self.is_whole = self.has_all
         asked = addresses if self.is_whole else addresses[mask]
         if asked.size == 0:
             return None

@@ -160,7 +160,7 @@ class Order:
         import numpy as np
 
         known, owner = self.owners[start]
-        if not mask.all():
+        if not np.logical_and.reduce(mask, axis=None):
             addresses = addresses[mask]
         if known == 0 or addresses.size == 0:
             return None

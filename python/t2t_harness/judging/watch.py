@@ -7,10 +7,11 @@ imported only inside functions.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from t2t_harness.counting import counting, written
 from t2t_harness.faults import bounds
@@ -138,11 +139,13 @@ def watching(
     `own` are operations that are not allowed beside all those that are not on the list, `declared` some that are allowed beyond it.
     A dense copy of one of the `inputs` that is not dense is allowed always. The wrapper of a random op, which `draws`, may draw a few integers: that is how it gets a seed of torch's generator. New memory on a device lies between guards where it is `guarded`.
     """
-    from torch.utils._pytree import tree_leaves
+    import torch
 
     watch = Watch(memory=written.Written(lambda tensor: poison(tensor, run)))
     allowed = (ALLOWED | declared) - own
-    forms = {place for one in inputs if (place := form_of(one)) is not None}
+    # What is asked here, and of results below, goes past torch's modes: each question would take them as long as a small operation.
+    with torch._C.DisableTorchFunction():
+        forms = {place for one in inputs if (place := form_of(one)) is not None}
 
     def densifies(args: Any, result: Any) -> bool:
         """Tells whether a copy is that of an input as it is, made since it is not dense. A view of an input is none: a copy of it may be the op's result."""
@@ -166,9 +169,9 @@ def watching(
         if guarded is not None and name in FRESH | FILLED and not _is_output(kwargs):
             result = guarded.handed_out(result, copies=name in FILLED)
         if bounds.PRESENT.is_on:
-            bounds.PRESENT.add(tree_leaves(result))
+            bounds.PRESENT.add(leaves(result))
         if func._schema.is_mutable:
-            watch.memory.touched(tree_leaves((args, kwargs)))
+            watch.memory.touched(leaves((args, kwargs)))
         elif fresh := new_tensors(result, (args, kwargs)):
             watch.memory.made(fresh)
         if poisons and name in FRESH and not _is_output(kwargs):
@@ -183,6 +186,7 @@ def watching(
 @functools.cache
 def mode_of_watching() -> type[Any]:
     """Returns a class of torch dispatch modes. A mode passes each operation's result to the function that it is made with, and returns that function's result."""
+    import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Watching(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -202,7 +206,8 @@ def mode_of_watching() -> type[Any]:
                     return func.redispatch(keys, *args, **(kwargs or {}))
             with counting.accounted():
                 result = func(*args, **(kwargs or {}))
-                return self.noted(func, args, kwargs, result)
+                with torch._C.DisableTorchFunction():
+                    return self.noted(func, args, kwargs, result)
 
     return Watching
 
@@ -217,21 +222,40 @@ def form_of(value: object) -> tuple[object, ...] | None:
     return (*place, tuple(value.shape), tuple(value.stride()), value.dtype)
 
 
+PLAIN = (tuple, list)
+"""What an operation is given or returns, beside single values, as a rule."""
+
+
+def leaves(value: object) -> list[Any]:
+    """Returns the single values in what an operation is given, or returns."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if type(value) in PLAIN:
+        return [leaf for one in cast("Iterable[object]", value) for leaf in leaves(one)]
+    if value is None or type(value) in (int, float, bool, str):
+        return [value]
+    if type(value) is dict:
+        return [leaf for one in value.values() for leaf in leaves(one)]
+    from torch.utils._pytree import tree_leaves
+
+    return tree_leaves(value)
+
+
 def storages(value: object) -> set[int]:
     """Returns the addresses of the storages of all tensors in `value`."""
     import torch
-    from torch.utils._pytree import tree_leaves
 
-    tensors = (leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor))
+    tensors = (leaf for leaf in leaves(value) if isinstance(leaf, torch.Tensor))
     return {tensor.untyped_storage().data_ptr() for tensor in tensors if tensor.numel() > 0}
 
 
 def new_tensors(result: object, given: object) -> list[object]:
     """Returns the tensors in `result` that lie in no memory of those in `given`."""
     import torch
-    from torch.utils._pytree import tree_leaves
 
-    made = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor) and leaf.numel() > 0]
+    made = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor) and leaf.numel() > 0]
     if not made:
         return []
     known = storages(given)
@@ -255,12 +279,42 @@ def poison(tensor: object, run: int) -> None:
     run."""
     import torch
 
-    if not isinstance(tensor, torch.Tensor) or tensor.untyped_storage().nbytes() == 0:
+    if not isinstance(tensor, torch.Tensor):
         return
     storage = tensor.untyped_storage()
-    if run % 2 == 0 and tensor.dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16):
-        values = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(storage)
-        values.fill_(float("nan"))
+    size = storage.nbytes()
+    if size == 0:
         return
-    pattern = 0x5A if run % 2 == 0 else 0x7F
-    torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage).fill_(pattern)
+    dtype = tensor.dtype if run % 2 == 0 and tensor.dtype in _poisoned_with_nan() else torch.uint8
+    if size <= SMALL and storage.device.type == "cpu":
+        # torch takes several times as long for a few bytes.
+        ctypes.memmove(storage.data_ptr(), _pattern(dtype, run % 2), size)
+        return
+    torch.empty(0, dtype=dtype, device=tensor.device).set_(storage).fill_(_filling(dtype, run % 2))
+
+
+SMALL = 1 << 14
+"""A storage on the CPU of at most so many bytes is filled without torch."""
+
+
+@functools.cache
+def _poisoned_with_nan() -> frozenset[object]:
+    import torch
+
+    return frozenset((torch.float64, torch.float32, torch.float16, torch.bfloat16))
+
+
+def _filling(dtype: Any, odd: int) -> float:
+    """Returns what unwritten memory of `dtype` holds: NaN, or a byte."""
+    if dtype.is_floating_point:
+        return float("nan")
+    return 0x7F if odd else 0x5A
+
+
+@functools.cache
+def _pattern(dtype: Any, odd: int) -> bytes:
+    """Returns `SMALL` bytes of unwritten memory."""
+    import torch
+
+    filled = torch.full((SMALL // dtype.itemsize,), _filling(dtype, odd), dtype=dtype, device="cpu")
+    return ctypes.string_at(filled.data_ptr(), SMALL)

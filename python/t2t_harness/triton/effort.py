@@ -15,6 +15,11 @@ ELEMENTS = 2000
 """So many elements of a block take as long as an operation does by itself."""
 
 
+def of_elements(count: int) -> float:
+    """Returns how much an operation on so many elements counts."""
+    return 1 + count / ELEMENTS
+
+
 class Spent(BaseException):
     """Raised in interpreted code that has done as much as it may; no `except Exception` of a kernel's takes it."""
 
@@ -34,7 +39,11 @@ class Meter:
 
     def add(self, elements: int) -> None:
         """Counts an operation on so many `elements`. Raises Spent where that is more than may be done."""
-        self.done += 1 + elements / ELEMENTS
+        self.spend(of_elements(elements))
+
+    def spend(self, operations: float) -> None:
+        """Counts so many operations. Raises Spent where that is more than may be done."""
+        self.done += operations
         if self.done > self.until:
             self.until = math.inf
             raise Spent
@@ -75,7 +84,7 @@ def install(interpreter: Any) -> None:
     made, set_dims, set_index = handle.__post_init__, builder.set_grid_dim, builder.set_grid_idx
 
     def counted(self: Any) -> None:
-        METER.add(getattr(self.data, "size", 1))
+        METER.spend(1 + getattr(self.data, "size", 1) / ELEMENTS)
         made(self)
 
     def launched(self: object, *dims: int) -> None:

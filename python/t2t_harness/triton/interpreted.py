@@ -52,7 +52,7 @@ def install(interpreter: Any) -> None:
     from triton.runtime import jit
 
     kernel = interpreter.InterpretedFunction
-    create, run, prepare = kernel.__init__, kernel.run, interpreter.GridExecutor.__init__
+    create, run = kernel.__init__, kernel.run
 
     def __init__(self: Any, fn: Any, **kwargs: Any) -> None:
         create(self, fn, **kwargs)
@@ -83,9 +83,10 @@ def install(interpreter: Any) -> None:
             self.rewritten_fn[self.fn] = reader.rewritten(self.fn, source, {LANGUAGE: interpreter.tl})
         return self.rewritten_fn[self.fn]
 
-    def prepare_(self: Any, fn: Any, arg_names: list[str], *rest: Any, **kwargs: Any) -> None:
-        prepare(self, fn, arg_names, *rest, **kwargs)
-        self.constexprs = [name for name in arg_names if "constexpr" in str(fn.__annotations__.get(name))]
+    def prepare_(self: Any, fn: Any, arg_names: list[str], grid: Any, pre_run_hooks: Any = ()) -> None:
+        # As Triton's own, where annotations are read once a kernel (triton 3.6, `GridExecutor.__init__`).
+        self.fn, self.arg_names, self.grid, self.pre_run_hooks = fn, arg_names, grid, pre_run_hooks
+        self.constexprs = binding.form_of(fn).constexprs
 
     kernel.__init__, kernel.run, kernel.__call__, kernel.rewrite = __init__, run_, call, rewrite
     kernel.__getattr__ = attribute

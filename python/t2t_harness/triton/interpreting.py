@@ -303,7 +303,7 @@ def shorten_loads(interpreter: Any) -> None:
     from t2t_harness.triton import effort
 
     builder, handle, core = interpreter.InterpreterBuilder, interpreter.TensorHandle, interpreter.tl.core
-    load, element_of = builder.create_masked_load, handle.get_element_ty
+    load, element_of, fetch = builder.create_masked_load, handle.get_element_ty, interpreter._interpreter.load
 
     def element_ty(self: Any) -> Any:
         dtype = self.dtype
@@ -316,9 +316,16 @@ def shorten_loads(interpreter: Any) -> None:
             return load(self, ptrs, mask, other, *rest)
         element = ptrs.get_element_ty()
         dtype = interpreter._get_np_dtype(element)
-        effort.METER.add(ptrs.data.size)
-        zeros = np.zeros(ptrs.data.shape, dtype)
-        return handle(interpreter._interpreter.load(ptrs.data, mask.data, zeros, dtype), element)
+        places = ptrs.data
+        # That of the zeros, and that of what is read.
+        effort.METER.spend(2 * effort.of_elements(places.size))
+        found = object.__new__(handle)
+        found.data, found.dtype, found.attr = (
+            fetch(places, mask.data, np.zeros(places.shape, dtype), dtype),
+            element,
+            {},
+        )
+        return found
 
     handle.get_element_ty, builder.create_masked_load = element_ty, masked_load
 

@@ -115,20 +115,17 @@ def path_of(kernel: str, constexprs: dict[str, object], config: "Config | None")
     return kernel, json.dumps(told, sort_keys=True)
 
 
-def constexprs_of(function: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, object]:
-    """Returns the constexpr arguments of a call of the kernel `function`, by name."""
-    python = function.fn
-    given = binding.given_of(python, args, binding.known_of(python, kwargs))
-    return {
-        name: getattr(given[name], "value", given[name]) for name in binding.form_of(python).constexprs if name in given
-    }
+def constexprs_of(function: Any, given: dict[str, object]) -> dict[str, object]:
+    """Returns the constexpr arguments among those that a call of the kernel `function` was given, by name."""
+    names = binding.form_of(function.fn).constexprs
+    return {name: getattr(given[name], "value", given[name]) for name in names if name in given}
 
 
-def grid_of(grid: Any, function: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> list[int] | None:
-    """Returns the launch grid as integers, or None where it is unknown."""
+def grid_of(grid: Any, given: dict[str, object]) -> list[int] | None:
+    """Returns the launch grid as integers, or None where it is unknown; a function of the arguments is asked with those that were `given`."""
     try:
         if callable(grid):
-            grid = grid(binding.given_of(function.fn, args, binding.known_of(function.fn, kwargs)))
+            grid = grid({**given})
         return [int(axis) for axis in grid]
     except Exception:
         return None
@@ -139,12 +136,14 @@ def storages_of(values: Iterator[object]) -> list[int]:
     import torch
 
     found = []
-    for value in values:
-        tensor = getattr(value, "base", value)
-        if isinstance(tensor, torch.Tensor):
-            found.append(tensor.untyped_storage().data_ptr())
-        elif hasattr(value, "data_ptr"):
-            found.append(int(value.data_ptr()))
+    # Past torch's modes, which would take longer than the answer.
+    with torch._C.DisableTorchFunction():
+        for value in values:
+            tensor = value if isinstance(value, torch.Tensor) else getattr(value, "base", value)
+            if isinstance(tensor, torch.Tensor):
+                found.append(tensor.untyped_storage().data_ptr())
+            elif hasattr(value, "data_ptr"):
+                found.append(int(value.data_ptr()))
     return found
 
 
@@ -196,13 +195,14 @@ def recording(lane: str, choose: Choose, *, runs: bool = True) -> Iterator[Recor
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if recorder.is_paused:
             return run_kernel(self, *args, grid=grid, warmup=warmup, **kwargs)
-        constexprs = constexprs_of(self, args, kwargs)
+        bound = binding.given_of(self.fn, args, binding.known_of(self.fn, kwargs))
+        constexprs = constexprs_of(self, bound)
         launch = Launch(
             kernel=self.fn.__name__,
             config=config_facts(recorder.config),
             constants=constants_of(constexprs),
             path=path_of(self.fn.__name__, constexprs, recorder.config),
-            grid=grid_of(grid, self, args, kwargs),
+            grid=grid_of(grid, bound),
             storages=[] if lane == "compile" else storages_of(iter([*args, *kwargs.values()])),
         )
         if not runs:
@@ -387,7 +387,7 @@ def tuning_key(tuner: "Tuner", kwargs: dict[str, object]) -> tuple[object, ...]:
 def unwatched() -> Iterator[None]:
     """Suspends torch's function and dispatch modes: what Triton does inside a launch is not the wrapper's doing."""
     import torch
-    from torch.utils._python_dispatch import _disable_current_modes
 
-    with torch._C.DisableTorchFunction(), _disable_current_modes():
+    # To take torch's modes off their stack and put them back takes as long as a small launch.
+    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
         yield

@@ -36,6 +36,7 @@ class Replacement:
         self.is_class = inspect.isclass(self.owner)
         self.values = operator.itemgetter(*self.names, *self.names[:1])
         self.wanted = (*self.during, *self.during[:1])
+        self.usual = (*self.own, *self.own[:1])
 
     def is_known(self) -> bool:
         """Tells whether all attributes have their own values, or in a class those that a launch left: a kernel's file may have set others."""
@@ -43,13 +44,19 @@ class Replacement:
 
     def is_replaced(self) -> bool:
         """Tells whether all attributes have the values that a launch needs."""
+        return self.has(self.wanted)
+
+    def has(self, values: tuple[Any, ...]) -> bool:
+        """Tells whether the module or class itself has these values, in the order of the names, the first one once more."""
         try:
-            return bool(self.values(vars(self.owner)) == self.wanted)
+            return bool(self.values(vars(self.owner)) == values)
         except KeyError:
             return False
 
     def is_untouched(self) -> bool:
         """Tells whether all attributes have their own values."""
+        if self.has(self.usual):
+            return True
         values = current(self.owner, self.names)
         if values == self.own:
             return True

@@ -103,7 +103,7 @@ class Shortcuts:
     def operator(self, name: str, usual: Any) -> Any:
         """Returns the operation of a block or scalar and another one, or a number."""
         operation, compares = OPERATIONS[name], name in COMPARISONS
-        ways, add, made = self.ways.setdefault(name, {}), effort.METER.add, self.made
+        ways, spend, made = self.ways.setdefault(name, {}), effort.METER.spend, self.made
         value, constant, numbers = self.value, self.core.constexpr, (int, float)
         with_number = None if compares else self.with_number(name, usual, is_reflected=False)
 
@@ -126,8 +126,7 @@ class Shortcuts:
             first, second = left.handle.data, right.handle.data
             if (first.dtype, second.dtype) != way.takes:
                 return usual(left, right)
-            for count in way.makes:
-                add(count)
+            spend(way.effort)
             if way.width:
                 return made(way, first + way.width * second.astype(np.uint64))
             to_first, to_second = way.turns
@@ -153,7 +152,7 @@ class Shortcuts:
 
     def with_number(self, name: str, usual: Any, *, is_reflected: bool) -> Callable[[Any, Any], Any]:
         """Returns the operation of a block or scalar and a number, which is on the left of it where that `is_reflected`."""
-        operation, add, made = OPERATIONS[name], effort.METER.add, self.made
+        operation, spend, made = OPERATIONS[name], effort.METER.spend, self.made
         ways = self.ways.setdefault(f"{name} with a number", {})
 
         def short(one: Any, number: Any) -> Any:
@@ -167,8 +166,7 @@ class Shortcuts:
             data, dtype = one.handle.data, way.takes[0]
             if data.dtype is not dtype or (type(number) is int and not way.least <= number <= way.most):
                 return usual(one, number)
-            for count in way.makes:
-                add(count)
+            spend(way.effort)
             # Triton's zero has no sign.
             scalar = dtype.type(number or 0)
             return made(way, operation(scalar, data) if is_reflected else operation(data, scalar))
@@ -268,7 +266,8 @@ class Shortcuts:
         if isinstance(like, tuple):
             like = self.value(None, self.core.block_type(element, list(like)))
         kind = like.type.with_element_ty(element) if like.type.is_block() else element
-        return Way(held, takes, turns, (*makes, like.numel.value), element, kind, like.shape, like.numel)
+        spent = sum(map(effort.of_elements, (*makes, like.numel.value)))
+        return Way(held, takes, turns, spent, element, kind, like.shape, like.numel)
 
     def is_pointer(self, dtype: Any) -> bool:
         """Tells whether values of `dtype` are pointers to single elements."""
@@ -276,7 +275,7 @@ class Shortcuts:
 
     def conversion(self, usual: Any) -> Any:
         """Returns the short way of `to`."""
-        ways, add, made = self.ways.setdefault("to", {}), effort.METER.add, self.made
+        ways, spend, made = self.ways.setdefault("to", {}), effort.METER.spend, self.made
         plain, constant = self.core.dtype, self.core.constexpr
 
         def to(
@@ -296,7 +295,7 @@ class Shortcuts:
             data = one.handle.data
             if way is None or data.dtype is not way.takes[0]:
                 return usual(one, dtype)
-            add(way.makes[0])
+            spend(way.effort)
             return made(way, data.astype(way.turns[0]))
 
         return to
@@ -323,7 +322,7 @@ class Shortcuts:
     def range(self, usual: Any) -> Any:
         """Returns the short way of `tl.arange`."""
         known: dict[tuple[int, int], Way] = {}
-        element, constant, add = self.core.int32, self.core.constexpr, effort.METER.add
+        element, constant, spend = self.core.int32, self.core.constexpr, effort.METER.spend
 
         def arange(start: Any, end: Any, _semantic: Any = None) -> Any:
             start = start.value if type(start) is constant else start
@@ -336,7 +335,7 @@ class Shortcuts:
                 if len(known) < KEPT:
                     known[start, end] = self.way((), (None, None), (None, None), (), element, found)
                 return found
-            add(way.makes[0])
+            spend(way.effort)
             return self.made(way, np.arange(start, end, dtype=np.int32))
 
         return arange

@@ -16,8 +16,8 @@ class Way:
     """numpy's dtypes of the operands, as they come."""
     turns: tuple[Any, Any]
     """numpy's dtypes that the operands are converted to; None where one stays as it is."""
-    makes: tuple[int, ...]
-    """How many elements each value has that Triton would make, the result last."""
+    effort: float
+    """What counts for the values that Triton would make, as `effort.Meter` counts them."""
     element: Any
     """Triton's dtype of the result's elements."""
     kind: Any

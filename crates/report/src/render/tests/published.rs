@@ -10,6 +10,11 @@ const SUMMARY_TEMPLATE: &str = include_str!("../../../../../assets/summary_templ
 
 /// The documents of the interpreter, beside the figures of the device; v4 is `changed` since.
 fn beside(changed: Option<&str>) -> Softmax {
+    with(&[("v1_baseline", None), ("v2_tiling", None), ("v4_optimized", changed)])
+}
+
+/// The same, the kernels being these, each with why it is another than there.
+fn with(kernels: &[(&str, Option<&str>)]) -> Softmax {
     let there = Softmax::on_a_device();
     let place = PublishedPlace {
         device: "nvidia-h200".to_owned(),
@@ -17,8 +22,9 @@ fn beside(changed: Option<&str>) -> Softmax {
         revision: Some("e3a9c099ab".to_owned()),
         dirty: false,
     };
-    let names = [("v1_baseline", None), ("v2_tiling", None), ("v4_optimized", changed)];
-    let kernels = names.map(|(name, changed)| Kernel { name: name.to_owned(), changed: changed.map(str::to_owned) });
+    let named =
+        |&(name, changed): &(&str, Option<&str>)| Kernel { name: name.to_owned(), changed: changed.map(str::to_owned) };
+    let kernels: Vec<Kernel> = kernels.iter().map(named).collect();
     let mut here = Softmax::on_the_interpreter();
     let found = published(place, there.selection.document().unwrap(), &kernels);
     let Found::Document(selection) = here.selection else { unreachable!() };
@@ -61,6 +67,17 @@ fn a_log_has_what_is_published_of_these_kernels_and_the_interpreters_times_in_a_
     assert!(chosen.contains("- Best kernel by the published figures: **v4_optimized**, 1.49x vs torch\n"), "{chosen}");
     let korean = super::log(shipped("assets/log_template_ko.md", LOG_TEMPLATE_KO), &softmax.page()).unwrap();
     assert!(korean.contains("| v4_optimized | 0.004900 | 0.008100 | 0.04020 |"), "{korean}");
+}
+
+#[test]
+fn where_no_kernel_has_published_figures_there_is_no_table_of_them() {
+    let edited = Some("edited since");
+    let softmax = with(&[("v1_baseline", edited), ("v4_optimized", edited)]);
+    for (name, template) in [("assets/log_template.md", LOG_TEMPLATE), ("assets/log_template_ko.md", LOG_TEMPLATE_KO)] {
+        let log = log(shipped(name, template), &softmax.page()).unwrap();
+        let told = section(&log, "H200, `e3a9c099ab`", "### Triton");
+        assert!(!told.contains("| Kernel |") && told.contains("v4_optimized"), "{told}");
+    }
 }
 
 #[test]
