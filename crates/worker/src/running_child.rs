@@ -27,8 +27,9 @@ mod end;
 
 use self::end::{end, end_of_answer};
 
-/// How long a child that has replied may take to exit before the server checks whether it is only exiting. Most are gone by then.
-const LEAVES: Duration = Duration::from_millis(4);
+/// How long a child that has replied may take to exit before the server checks whether it is only exiting. One that imported little is gone by then; to return the memory of one
+/// that has torch takes the kernel 5 to 15 ms, for which nobody has to wait.
+const LEAVES: Duration = Duration::from_millis(1);
 
 /// The machine's state right before a child gets its request, to compare with afterwards.
 #[derive(Clone, Copy, Debug)]
