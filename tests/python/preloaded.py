@@ -5,6 +5,7 @@ a warm child of a build has: what is made or looked up the first time is there.
 """
 
 import contextlib
+import ctypes
 import gc
 import importlib
 import os
@@ -30,3 +31,28 @@ if os.environ["TRITON_INTERPRET"] == "1":
 
 # What is there by now outlives every child: none need look through it, and so touch its pages.
 gc.freeze()
+
+COLLAPSE = 25
+"""Has the kernel put memory into huge pages (`MADV_COLLAPSE` in linux/mman.h)."""
+
+HUGE = 2 << 20
+
+
+def enlarge() -> None:
+    """Has the kernel keep what is there in huge pages, where it can (Linux from 6.1 on): a fork copies their table, and the child's end frees the copy, in half of the time."""
+    advise = ctypes.CDLL(None).madvise
+    advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    with open("/proc/self/maps", encoding="ascii") as mappings:
+        for line in mappings:
+            fields = line.split()
+            is_own = len(fields) == 5 or fields[5:] == ["[heap]"]
+            if fields[1] != "rw-p" or not is_own:
+                continue
+            start, end = (int(address, 16) for address in fields[0].split("-"))
+            for place in range(-(-start // HUGE) * HUGE, end - HUGE + 1, HUGE):
+                # It says no where there is nothing to gain.
+                advise(place, HUGE, COLLAPSE)
+
+
+with contextlib.suppress(OSError, AttributeError):
+    enlarge()
