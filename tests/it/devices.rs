@@ -16,6 +16,7 @@ use crate::project::{OPS, Project, RELU};
 
 mod elsewhere;
 mod followed;
+mod module;
 mod readied;
 mod told;
 
