@@ -154,6 +154,7 @@ enum Command {
         format: ReportFormat,
     },
     /// Write a case of a check as a Python file that runs without t2t, and run it
+    #[command(visible_alias = "debug")]
     Repro(ReproArguments),
     /// Print the graph of actions
     Graph {

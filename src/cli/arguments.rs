@@ -259,6 +259,9 @@ pub(super) struct ReproArguments {
     pub(super) target: String,
     /// The case, as in small/float32/0 or edge/strided/float32 (default: the one that was rejected, else the first)
     pub(super) case: Option<String>,
+    /// The same, as an option
+    #[arg(long = "case", value_name = "NAME", conflicts_with = "case")]
+    pub(super) named: Option<String>,
     /// Run it under Python's debugger, which stops where it raises
     #[arg(long)]
     pub(super) pdb: bool,

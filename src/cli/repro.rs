@@ -65,7 +65,7 @@ struct Written {
 fn written(common: &Common, arguments: &ReproArguments) -> Result<Written, CliError> {
     let (_lock, interrupt, session) = context::open_locked(common, "a case runs on the device that is here")?;
     let target = target(&session, &arguments.target)?;
-    let (case, checked) = known(&session, &target, arguments.case.as_deref())?;
+    let (case, checked) = known(&session, &target, arguments.case.as_deref().or(arguments.named.as_deref()))?;
     let job = job(&session, &target, case.as_deref(), checked);
     let performed = perform::repro(&job, &session.pool);
     let left = job.scratch.parent().unwrap_or(&job.scratch).to_owned();

@@ -36,7 +36,11 @@ fn a_case_is_told_of_and_runs_alone_outside_of_t2t() {
         ran.out.starts_with("the output differs from torch's in 194 of 195 elements, first [0, 1]: got nan"),
         "{ran:?}"
     );
-    let ran = run(&workspace, &["repro", "add/v1_baseline", "edge/strided/float32"]);
+    assert!(ran.out.contains("\nwrong in every row, every column\nunits in the last place: "), "{ran:?}");
+    let drawn = workspace.path("logs/repro/add-v2_dense-edge_strided_float32/0.png");
+    assert!(ran.out.contains("\n 0 .############\n"), "{ran:?}");
+    assert!(ran.out.ends_with(&format!("\npicture: {}\n", drawn.display())) && drawn.is_file(), "{ran:?}");
+    let ran = run(&workspace, &["debug", "add/v1_baseline", "--case", "edge/strided/float32"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "as near to torch's as a check asks\n"), "{ran:?}");
     let ran = run(&workspace, &["repro", "--pdb", "add/v2_dense"]);
     assert!(ran.out.contains("post mortem") && ran.out.contains("(Pdb)"), "{ran:?}");

@@ -20,7 +20,7 @@ from t2t_harness.cuda import t2t_cuda
 from t2t_harness.judging import comparing, corners, findings, oracle, tolerance
 from t2t_harness.op import declaration as declared
 from t2t_harness.op import operation
-from t2t_harness.phases import repro_operator, repro_script
+from t2t_harness.phases import repro_operator, repro_picture, repro_script
 from t2t_harness.sources import loading, methods
 
 if TYPE_CHECKING:
@@ -88,9 +88,9 @@ def written(request: ReproRequest, case: cases.Case) -> dict[str, str]:
     save_file(dense, str(scratch / TENSORS))
     (scratch / SCRIPT).write_text(script(request, case, given, right, flowing), encoding="utf-8")
     files = {SCRIPT: SCRIPT, TENSORS: TENSORS}
-    if request["variant"].get("cuda") is not None:
-        # What the script imports beside the wrapper, and no package has.
-        module = Path(t2t_cuda.__file__)
+    # What the script imports beside the wrapper, and no package has.
+    beside = [repro_picture.__file__, *([t2t_cuda.__file__] if request["variant"].get("cuda") is not None else [])]
+    for module in map(Path, beside):
         shutil.copyfile(module, scratch / module.name)
         files[module.name] = module.name
     return files
@@ -200,6 +200,8 @@ def script(
         dtype=f"torch.{case.dtype}" if case.dtype in cases.FLOATING else None,
         device=json.dumps("cuda" if request["lane"] == "cuda" else "cpu"),
         tensors=json.dumps(TENSORS),
+        picture=Path(repro_picture.__file__).stem,
+        constants={str(name): int(value) for name, value in request["constants"].items()},
         compared=compared(declaration, case, right),
         sources=", ".join(f'"{name}": {name}' for name in tensors),
         results={name: words or "the output" for name, words in names.items()},

@@ -48,8 +48,12 @@ sys.path.insert(0, {root})
 import torch
 from safetensors.torch import load_file
 
+import {picture} as picture
+
 DEVICE = {device}
 NAMES = {results}
+# Those of the kernel's first launch.
+CONSTANTS = {constants}
 # How each result is compared: the word, what indices are of, along which dim, atol and rtol.
 COMPARED = {compared}
 stored = load_file(Path(__file__).parent / {tensors})
@@ -141,24 +145,27 @@ def is_right(name, got, expected, results, inputs, stored):
 
 
 def difference(name, results, inputs, stored):
-    """Return what is wrong with a result, or None."""
+    """Return what is wrong with a result, in lines; none where nothing is. A picture lies beside this file then."""
     if COMPARED[name][0] == "ignore":
-        return None
+        return []
     got, expected = results.get(name), stored[f"expected.{{name}}"]
     if not isinstance(got, torch.Tensor):
-        return f"is {{type(got).__name__}}, and no tensor"
+        return [f"is {{type(got).__name__}}, and no tensor"]
     got = torch.view_as_real(got) if got.dtype.is_complex else got
     got = got.detach().cpu()
     if (got.shape, got.dtype) != (expected.shape, expected.dtype):
-        return f"is {{got.dtype}}{{list(got.shape)}}, torch's is {{expected.dtype}}{{list(expected.shape)}}"
+        return [f"is {{got.dtype}}{{list(got.shape)}}, torch's is {{expected.dtype}}{{list(expected.shape)}}"]
     got, expected = in_order(got, COMPARED[name][0]), in_order(expected, COMPARED[name][0])
     right = is_right(name, got, expected, results, inputs, stored)
     if bool(right.all()):
-        return None
+        return []
     first = tuple((~right).nonzero()[0].tolist())
     wrong = int((~right).sum())
     place = f"first {{list(first)}}: got {{got[first].item():.9g}}, torch has {{expected[first].item():.9g}}"
-    return f"differs from torch's in {{wrong}} of {{right.numel()}} elements, {{place}}"
+    drawn = Path(__file__).with_name(f"{{name}}.png")
+    picture.save(drawn, got, expected, right)
+    said = f"differs from torch's in {{wrong}} of {{right.numel()}} elements, {{place}}"
+    return [said, *picture.told(got, expected, right, CONSTANTS), f"picture: {{drawn}}"]
 
 
 def main():
@@ -173,9 +180,11 @@ def main():
 {changed}{gradients}
     inputs = {{{sources}}}
     found = {{name: difference(name, results, inputs, stored) for name in NAMES}}
-    wrong = [f"{{NAMES[name]}} {{what}}" for name, what in found.items() if what is not None]
-    for line in wrong or ["as near to torch's as a check asks"]:
-        print(line)
+    wrong = [(NAMES[name], lines) for name, lines in found.items() if lines]
+    for name, lines in wrong:
+        print(f"{{name}} {{lines[0]}}", *lines[1:], sep="\\n")
+    if not wrong:
+        print("as near to torch's as a check asks")
     assert not wrong, "the case differs"
 
 
