@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -156,7 +157,12 @@ def cases_of(op: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("which", ["backward", "both"])
-def test_another_process_makes_what_flows_in_and_the_inputs_of_any_call(which: str) -> None:
+def test_another_process_makes_what_flows_in_and_the_inputs_of_any_call(
+    which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of 48 elements one may be drawn that gets the value it has: with these draws each call differs.
+    draws = random.Random(1)
+    monkeypatch.setattr(random, "SystemRandom", lambda: draws)
     op = softmax_op()
     case = cases_of(op)
     buffers = passes.buffers_of(which, op, case, "cpu")
@@ -175,10 +181,8 @@ def test_another_process_makes_what_flows_in_and_the_inputs_of_any_call(which: s
             assert given["input"].equal(buffers.given["input"])
             right = oracle.reference(op, case, given, flows=passes.flowing(state))
             assert right.plain["grad.input"].equal(found)
+            assert not any(found.equal(one) for one in earlier)
             earlier.append(found.clone())
-    # An element may be drawn as it was, or where the gradient does not show it: now and then two calls are alike.
-    alike = sum(one.equal(other) for place, one in enumerate(earlier) for other in earlier[:place])
-    assert alike <= len(earlier) // 2
 
 
 def test_torch_s_backward_pass_is_timed_over_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
