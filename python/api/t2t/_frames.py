@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def frame(results: Iterable[Result]) -> pandas.DataFrame:
-    """Returns a row for each op, kernel and size, with the figures beside; a kernel without figures has one row, its size None.
+    """Returns a row for each op, kernel and size, with the figures beside; a kernel without figures has one row, in which its size and figures are missing.
 
     Raises ModuleNotFoundError where pandas is not installed.
     """

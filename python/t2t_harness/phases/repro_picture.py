@@ -5,6 +5,7 @@ It stands alone: `t2t repro` puts a copy of it beside its script. It imports tor
 
 from __future__ import annotations
 
+import math
 import struct
 import zlib
 from collections.abc import Mapping, Sequence
@@ -29,23 +30,25 @@ ULPS = (1, 4, 16, 256, 1 << 16)
 BITS = {"torch.float16": 16, "torch.bfloat16": 16, "torch.float32": 32, "torch.float64": 64}
 
 
-def told(
-    got: torch.Tensor, expected: torch.Tensor, right: torch.Tensor, constants: Mapping[str, int] | None = None
-) -> list[str]:
+def told(got: torch.Tensor, expected: torch.Tensor, right: torch.Tensor, constants: Mapping[str, int]) -> list[str]:
     """Returns lines about the elements that are not `right`, all three of one shape. `constants` are those of the kernel's launch, among them the lengths of its blocks."""
     wrong = matrix(~right)
     rows, columns = wrong.shape
-    found = [f"wrong in {places('row', wrong.any(1))}, {places('column', wrong.any(0))}"]
-    for name, length in (constants or {}).items():
-        # Which of the two a kernel counts by, its constants do not say.
-        counted = (("columns", wrong.any(0)), ("elements", wrong.reshape(-1)))
-        told = [
-            f"{places('block', [bool(flags[first : first + length].any()) for first in range(0, len(flags), length)])} of {what}"
-            for what, flags in (counted[1:] if rows == 1 else counted)
+    found = [f"wrong in {places('row', wrong.any(1).tolist())}, {places('column', wrong.any(0).tolist())}"]
+    # By which of the two a kernel counts, its constants do not say.
+    counted = {"columns": wrong.any(0), "elements": wrong.reshape(-1)}
+    if rows == 1:
+        del counted["columns"]
+    for name, length in constants.items():
+        if "BLOCK" not in name.upper():
+            continue
+        by = [
+            f"{places('block', of_blocks(flags, length))} of {what}"
+            for what, flags in counted.items()
             if 1 < length < len(flags)
         ]
-        if "BLOCK" in name.upper() and told:
-            found.append(f"by {name} = {length}: {'; '.join(told)}")
+        if by:
+            found.append(f"by {name} = {length}: {'; '.join(by)}")
     if distances := ulps(got, expected, right):
         found.append(f"units in the last place: {distances}")
     if rows * columns > 1:
@@ -60,9 +63,13 @@ def matrix(values: torch.Tensor) -> torch.Tensor:
     return values.reshape(-1, values.shape[-1]) if values.numel() else values.reshape(0, max(values.shape[-1], 1))
 
 
-def places(what: str, wrong: Sequence[bool] | torch.Tensor) -> str:
-    """Returns in words at which places something is wrong, by what such a place is called."""
-    flags = [bool(one) for one in wrong]
+def of_blocks(flags: torch.Tensor, length: int) -> list[bool]:
+    """Returns of each block of so many `flags` whether one of them is set."""
+    return [bool(flags[first : first + length].any()) for first in range(0, len(flags), length)]
+
+
+def places(what: str, flags: Sequence[bool]) -> str:
+    """Returns in words at which places something is wrong, by what such a place is called; `flags` says it of each."""
     at = [place for place, is_wrong in enumerate(flags) if is_wrong]
     if len(at) == len(flags):
         return f"every {what}" if len(at) > 1 else f"its {what}"
@@ -159,6 +166,4 @@ def _chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def _log10(value: float) -> float:
-    import math
-
     return math.log10(value) if value > 0 else -300.0

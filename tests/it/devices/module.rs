@@ -129,6 +129,34 @@ print(json.dumps({
 }
 
 #[test]
+fn a_machine_that_fails_and_a_signal_are_errors_of_their_own() {
+    let project = machine(1);
+    project.kernel("softmax", "v1_baseline", "LOST");
+    let told = script(
+        &project,
+        r#"
+import json, os, signal, t2t
+try:
+    t2t.build("softmax:check", device="cuda")
+except t2t.MachineError as error:
+    machine = [error.exit_code, "softmax/v1_baseline" in str(error), isinstance(error, OSError)]
+def heard(event):
+    if event["event"] == "started":
+        # That of this process: the build.
+        child = open(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read().split()[0]
+        os.kill(int(child), signal.SIGINT)
+try:
+    t2t.build(device="cuda", heard=heard)
+    ended = "whole"
+except KeyboardInterrupt:
+    ended = "interrupted"
+print(json.dumps({"machine": machine, "ended": ended}))
+"#,
+    );
+    assert_eq!(told, json!({ "machine": [3, true, true], "ended": "interrupted" }));
+}
+
+#[test]
 fn who_hears_events_may_end_the_build_and_the_next_one_goes_on() {
     let project = machine(1);
     let told = script(

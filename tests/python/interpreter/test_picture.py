@@ -60,9 +60,9 @@ def test_distances_are_counted_in_units_in_the_last_place(dtype: torch.dtype) ->
     assert words.startswith("2 by 1 to 3, 1 by ") and words.endswith(", 1 not finite on one side"), words
 
 
-def test_the_numbers_around_zero_are_one_unit_apart() -> None:
-    tiny = torch.tensor([5e-45, -5e-45, 0.0, -0.0]).float()
-    assert [one - picture.ordered(tiny, 32)[2].item() for one in picture.ordered(tiny, 32).tolist()] == [4, -4, 0, 0]
+def test_the_zeros_are_one_place_and_the_smallest_numbers_beside_it() -> None:
+    tiny = torch.finfo(torch.float32).smallest_normal * torch.finfo(torch.float32).eps
+    assert picture.ordered(torch.tensor([tiny, -tiny, 0.0, -0.0]), 32).tolist() == [1, -1, 0, 0]
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (5,), (3, 4), (2, 3, 5), (1030, 7)])
