@@ -13,7 +13,7 @@ fn main() {
     let harness = root.join("python/t2t_harness");
     fs::write(out.join("harness.rs"), listing(&harness, below(&harness, ""))).expect("the build folder is writable");
     // Not the folder itself: published results lie below it, and none of them is carried. A new asset comes with code that names it.
-    println!("cargo::rerun-if-changed=crates/store/src/assets.rs");
+    println!("cargo::rerun-if-changed=src/assets.rs");
     let assets = root.join("assets");
     let mut carried = names(&assets);
     carried.retain(|name| [".json", ".md", ".html"].iter().any(|ending| name.ends_with(ending)));
