@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -86,7 +87,8 @@ def events(
                 raise
         told.seek(0)
         said = told.read()
-    if child.returncode == INTERRUPTED:
+    # A second Ctrl-C does not wait for what is in flight: the signal itself ends the program then.
+    if child.returncode in (INTERRUPTED, -signal.SIGINT):
         raise KeyboardInterrupt
     if child.returncode not in (WHOLE, REJECTED):
         raise error_of(child.returncode, said)

@@ -135,7 +135,7 @@ fn a_machine_that_fails_and_a_signal_are_errors_of_their_own() {
     let told = script(
         &project,
         r#"
-import json, os, signal, t2t
+import json, os, signal, tempfile, t2t
 try:
     t2t.build("softmax:check", device="cuda")
 except t2t.MachineError as error:
@@ -150,10 +150,23 @@ try:
     ended = "whole"
 except KeyboardInterrupt:
     ended = "interrupted"
-print(json.dumps({"machine": machine, "ended": ended}))
+# A second Ctrl-C kills t2t itself.
+with tempfile.TemporaryDirectory() as folder:
+    os.environ["T2T_BIN"] = killed = f"{folder}/t2t"
+    with open(killed, "w") as script:
+        script.write('''#!/bin/sh
+kill -INT $$
+''')
+    os.chmod(killed, 0o755)
+    try:
+        t2t.build()
+        twice = "whole"
+    except KeyboardInterrupt:
+        twice = "interrupted"
+print(json.dumps({"machine": machine, "ended": ended, "twice": twice}))
 "#,
     );
-    assert_eq!(told, json!({ "machine": [3, true, true], "ended": "interrupted" }));
+    assert_eq!(told, json!({ "machine": [3, true, true], "ended": "interrupted", "twice": "interrupted" }));
 }
 
 #[test]
