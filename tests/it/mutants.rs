@@ -103,8 +103,9 @@ fn hold(is_of: impl Fn(&str) -> bool, folder: &str) {
     let mut library = library();
     library.retain(|kernel, _| is_of(kernel.split_once('/').unwrap().1));
     let (workspace, ops) = workspace(&library, folder);
-    let targets: Vec<&str> = ["--phase", "check"].into_iter().chain(ops.iter().map(String::as_str)).collect();
-    let ran = workspace.build(&targets);
+    // Checks alone: a mutant is no less wrong where it compiles, and to compile one takes longer than to check it.
+    let targets: Vec<String> = ops.iter().map(|op| format!("{op}:check")).collect();
+    let ran = workspace.build(&targets.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(ran.code, Some(1), "{}", ran.told);
     let wrong: Vec<String> = library.iter().flat_map(|(kernel, mutants)| wrong(&workspace, kernel, mutants)).collect();
     assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), ran.told);
