@@ -41,22 +41,6 @@ fn later_attempts_pass_as_well() {
 }
 
 #[test]
-fn in_an_empty_folder_two_names_are_enough() {
-    let workspace = Workspace::new("");
-    std::fs::remove_file(workspace.path("ops.yaml")).unwrap();
-    let ran = workspace.run(&["add", "F.relu, softmax"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.told);
-    let ran = workspace.build(&["--phase", "check"]);
-    assert_eq!(ran.code, Some(0), "{}", ran.told);
-    for op in ["relu", "softmax"] {
-        for variant in ["v1_baseline", "v2_tiling", "v3_coalesced", "v4_optimized"] {
-            let target = format!("{op}/{variant}:check");
-            assert_eq!(workspace.outcome(&target), "passed", "{target}\n{}", ran.told);
-        }
-    }
-}
-
-#[test]
 fn a_kernel_that_is_wrong_is_made_again_in_its_plainest_form() {
     let ops = "version: 1\nops:\n  relu: {torch: relu, inputs: {input: [M, N]}, variants: [v1_baseline], generator: template}\n";
     let workspace = Workspace::new(ops);
@@ -109,7 +93,7 @@ fn passes(generator: &Generator, names: &[&str], forms: &[Form]) {
 }
 
 /// The sizes that are measured where an op has none of its own: the default ones but the largest, whose inputs alone take longer to draw than all cases to run.
-/// `in_an_empty_folder_two_names_are_enough` has that one.
+/// The tutorial's test has that one.
 const MEASURED: &str = "sizes: {small: [256, 256], medium: [1024, 1024]}";
 
 /// Returns the sizes of an op's own in the same way.

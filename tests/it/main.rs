@@ -102,6 +102,7 @@ mod real {
     mod adopted;
     mod mcp;
     mod skill;
+    mod tutorial;
     mod sweep;
     mod improved;
 }
