@@ -19,6 +19,7 @@ mod inventory;
 mod layers;
 mod circles;
 mod docs;
+mod site;
 mod calibration;
 mod functions;
 mod generators;
