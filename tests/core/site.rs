@@ -94,3 +94,15 @@ fn every_link_between_pages_leads_to_a_page_and_a_heading_that_are_there() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(count > 150, "{count} links");
 }
+
+#[test]
+fn a_link_to_a_readme_leads_to_the_page_that_mdbook_makes_of_it() {
+    let settings = fs::read_to_string(root().join("docs/site/book.toml")).unwrap();
+    let redirects = settings.lines().filter(|line| line.ends_with(" = \"index.html\"")).count();
+    let readmes: Vec<PathBuf> = pages().into_iter().filter(|page| page.ends_with("README.md")).collect();
+    for page in &readmes {
+        let line = format!("\"/{}\" = \"index.html\"", page.with_extension("html").display());
+        assert!(settings.lines().any(|other| other == line), "docs/site/book.toml has no line `{line}`");
+    }
+    assert_eq!(redirects, readmes.len());
+}
