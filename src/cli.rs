@@ -32,6 +32,7 @@ mod edits;
 mod error;
 mod explain;
 mod held;
+mod import;
 mod improve;
 mod init;
 mod inspect;
@@ -63,8 +64,8 @@ mod watch;
 
 use self::arguments::{
     AddArguments, AdoptArguments, AffectedArguments, AttemptsArguments, BenchArguments, BuildArguments,
-    CompareArguments, GenerateArguments, GraphFormat, ImproveArguments, NewArguments, ReportFormat, ReproArguments,
-    Service, Stage, Targets, WatchArguments,
+    CompareArguments, GenerateArguments, GraphFormat, ImportForm, ImproveArguments, NewArguments, ReportFormat,
+    ReproArguments, Service, Stage, Targets, WatchArguments,
 };
 use self::error::CliError;
 
@@ -128,6 +129,11 @@ enum Command {
     Add(AddArguments),
     /// Declare an op for an existing kernel, check it, and report the result
     Adopt(AdoptArguments),
+    /// Make ops of the problems of a public benchmark
+    Import {
+        #[command(subcommand)]
+        form: ImportForm,
+    },
     /// Make one more variant of an op, as a copy of one that is there
     New(NewArguments),
     /// Ask the generator again for kernels that it makes, and build what comes of it; earlier results are kept
@@ -294,6 +300,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Bench(arguments) => build::build(common, &arguments.build()),
         Command::Add(arguments) => add::add(common, &arguments),
         Command::Adopt(arguments) => adopt::adopt(common, &arguments),
+        Command::Import { form } => import::import(common, &form),
         Command::New(arguments) => new::new(&arguments),
         Command::Generate(arguments) => build::build(common, &arguments.build()),
         Command::Attempts(arguments) => attempts::attempts(common, &arguments),

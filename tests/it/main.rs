@@ -29,6 +29,7 @@ mod cli {
     mod worn;
     mod edited;
     mod edits;
+    mod kernelbench;
     mod kills;
     pub mod damage;
     mod power;

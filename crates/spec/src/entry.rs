@@ -102,8 +102,9 @@ fn sizes(inputs: &Value) -> Option<String> {
     Some(format!("{{small: {small}, medium: {medium}, large: {large}}}"))
 }
 
-/// Returns a value in YAML's flow style, in quotes only where it must be.
-fn flow(value: &Value) -> String {
+/// Returns a value in YAML's flow style, in quotes only where it must be. Null entries of a mapping are left out.
+#[must_use]
+pub fn flow(value: &Value) -> String {
     match value {
         Value::Array(items) => format!("[{}]", items.iter().map(flow).collect::<Vec<_>>().join(", ")),
         Value::Object(map) => entries(&map.iter().map(|(key, value)| (key.as_str(), value)).collect::<Vec<_>>()),
