@@ -6,7 +6,8 @@ use crate::environment;
 use crate::workspace::{Ran, Workspace};
 
 /// The ops of the problems that can be imported.
-const OPS: [&str; 5] = ["p1_swish", "p2_linear_scaled_clamp", "p3_matmul", "p4_conv_norm_tanh", "p5_mlp"];
+const OPS: [&str; 6] =
+    ["p1_swish", "p2_linear_scaled_clamp", "p3_matmul", "p4_conv_norm_tanh", "p5_mlp", "p8_batch_norm"];
 
 /// Returns a workspace whose ops.yaml has a comment, with the problems in a folder of it.
 fn workspace() -> Workspace {
@@ -38,7 +39,8 @@ fn a_folder_becomes_ops_that_are_analyzed_and_the_others_are_named() {
         "skipped bench/6_broken.py:2: it is no Python",
         "skipped bench/7_numbers.py: `factor` of `get_inputs` is no tensor but float",
         "triton_p2_linear_scaled_clamp(x, linear_weight, linear_bias)",
-        "imported 5, skipped 2",
+        "skipped bench/9_dropout.py: its `forward` draws random numbers",
+        "imported 6, skipped 3",
     ] {
         assert!(ran.told.contains(said), "no `{said}` in\n{}", ran.told);
     }
@@ -47,6 +49,7 @@ fn a_folder_becomes_ops_that_are_analyzed_and_the_others_are_named() {
         ops.starts_with("# ours\nversion: 1\nops:\n  relu: {torch: relu, inputs: {input: [M, N]}} # kept\n"),
         "{ops}"
     );
+    assert!(ops.contains("    mutates: [bn_running_mean, bn_running_var]\n"), "{ops}");
     assert!(ops.contains("large: {batch_size: 128, in_features: 1024, out_features: 512}"), "{ops}");
     assert!(ops.contains("B: {shape: [K, 2*M]") || ops.contains("B: {shape: [K, \"2*M\"]"), "{ops}");
     assert_eq!(workspace.read("references/p5_mlp/problem.py"), workspace.read("bench/5_mlp.py"));
