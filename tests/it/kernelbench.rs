@@ -98,6 +98,12 @@ fn what_cannot_be_imported_leaves_nothing() {
         assert!(ran.told.contains(said) && ran.told.contains("\nhint: "), "{}", ran.told);
         is_untouched(&workspace);
     }
+    let swish = workspace.read("bench/1_Swish.py");
+    workspace.write("bench/fixed.py", swish.replace("return x *", "return x / dim *"));
+    let ran = import(&workspace, "bench/fixed.py");
+    assert_eq!(ran.code, Some(2), "{}", ran.told);
+    assert!(ran.told.contains("bench/fixed.py: its code uses the constant `dim`"), "{}", ran.told);
+    is_untouched(&workspace);
     workspace.write(
         "endless/1.py",
         workspace.read("bench/1_Swish.py").replace("return x *", "import os; os._exit(0); return x *"),

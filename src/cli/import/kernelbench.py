@@ -12,6 +12,7 @@ import os
 import re
 import resource
 import signal
+import symtable
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -52,12 +53,24 @@ class Problem:
 
     def __init__(self, path: str) -> None:
         with open(path, encoding="utf-8") as file:
-            self.tree = ast.parse(file.read())
+            source = file.read()
+        self.tree = ast.parse(source)
+        self.scopes = symtable.symtable(source, path, "exec").get_children()
         self.path = path
         self.constants = {name: int(value.value) for name, value in assigned(self.tree)}
         found = {node.name for node in self.tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
         if lacking := [name for name in NEEDED if name not in found]:
             raise Refused(f"it has no `{lacking[0]}` at the top of the module")
+
+    def used(self) -> set[str]:
+        """Returns the names of the module that its classes and functions use, but for those that make inputs."""
+        names: set[str] = set()
+        waiting = [scope for scope in self.scopes if scope.get_name() not in NEEDED[1:]]
+        while waiting:
+            scope = waiting.pop()
+            waiting += scope.get_children()
+            names |= {one.get_name() for one in scope.get_symbols() if one.is_global() and one.is_referenced()}
+        return names
 
     def module(self, constants: Mapping[str, int]) -> dict[str, Any]:
         """Runs the file with other constants."""
@@ -259,6 +272,13 @@ def told(path: str) -> dict[str, Any]:
         raise Refused(f"`forward` returns {type(once).__name__}")
     if isinstance(once, torch.Tensor) and not torch.equal(once.nan_to_num(), again.forward().nan_to_num()):
         raise Refused("its `forward` draws random numbers")
+    changed = {
+        name: value
+        for name, value in real.globals.items()
+        if isinstance(value, int | float | list | tuple) and whole.globals.get(name) != value
+    }
+    if fixed := sorted(problem.used() & set(changed)):
+        raise Refused(f"its code uses the constant `{fixed[0]}`, so it is right at one size only")
     inputs = []
     for name, value in before.items():
         follows = value.dtype == torch.float32
@@ -272,11 +292,7 @@ def told(path: str) -> dict[str, Any]:
         "init": kwargs,
         "mutates": mutated,
         "returns": list(real.inputs_by_name),
-        "small": {
-            name: value
-            for name, value in real.globals.items()
-            if isinstance(value, int | float | list | tuple) and whole.globals.get(name) != value
-        },
+        "small": changed,
         "sizes": {name: {dim: one.constants[dim] for dim in dims} for name, one in measured.items() if one is not None},
     }
 
