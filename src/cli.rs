@@ -48,6 +48,7 @@ mod picture;
 mod plan;
 mod publish;
 mod remote;
+mod report;
 mod repro;
 mod revision;
 mod running;
@@ -210,6 +211,15 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
+    /// Write a page for a browser: verdicts and speedups of all ops, charts, failures; one file that needs nothing beside it
+    Report {
+        /// The ops that it shows (default: all)
+        #[arg(add = complete::op())]
+        ops: Vec<String>,
+        /// The file to write (default: logs/report.html in the workspace)
+        #[arg(long, value_name = "FILE")]
+        out: Option<PathBuf>,
+    },
     /// Compare the figures of two sides; the exit code is 1 if B is slower beyond the threshold
     Compare(CompareArguments),
     /// Print the ops that the changes since a commit can affect: committed, uncommitted and untracked ones
@@ -317,6 +327,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         }
         Command::Picture { of, out } => picture::picture(&of, out.as_deref()),
         Command::Publish => publish::publish(common),
+        Command::Report { ops, out } => report::report(common, &ops, out.as_deref()),
         Command::Compare(arguments) => compare::run(common, &arguments),
         Command::Affected(arguments) => affected::run(common, &arguments),
         Command::Cache { command } => cache::cache(common, &command),

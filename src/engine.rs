@@ -62,6 +62,7 @@ pub(crate) use self::author::{Asked, LONGEST_NEIGHBOUR, NEIGHBOURS, question, te
 pub(crate) use self::budget::Spent;
 pub(crate) use self::build::{build, build_on, in_flight};
 pub(crate) use self::control::{Begins, Command, Control, Ended};
+pub(crate) use self::elsewhere::published_elsewhere;
 pub(crate) use self::in_flight::{InFlight, Touched, Waker};
 pub(crate) use self::report::{EngineError, Report};
 pub(crate) use self::settings::{AfterRejection, Children, Settings};

@@ -48,7 +48,7 @@ mod options;
 mod part;
 mod rounds;
 
-pub(crate) use self::elsewhere::{published_of, records_path};
+pub(crate) use self::elsewhere::{published_of, published_of_no_op, records_path};
 pub use self::generated::Overwrite;
 pub(crate) use self::generated::{
     FOLDER as GENERATORS, generator_files, generator_of, known_op, made, takes_the_wrapper,

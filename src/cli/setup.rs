@@ -56,7 +56,7 @@ pub(crate) fn passed_over(arguments: &BuildArguments, session: &Session) -> Opti
 }
 
 /// Returns from where the published results of another device come, as far as that is known.
-fn published(session: &Session) -> String {
+pub(super) fn published(session: &Session) -> String {
     let facts = session.published.iter().find_map(|published| published.facts.as_ref());
     let revision =
         facts.and_then(|facts| facts.revision.as_ref().map(|revision| (revision, facts.dirty == Some(true))));

@@ -147,8 +147,8 @@ fn row(plan: &Plan, target: &Target) -> Option<Row> {
     Some(Row { word, target: target.clone(), why })
 }
 
-/// Returns the reasons of an action itself. What would run first because of others has none of its own.
-fn own_reasons(why: &[Reason]) -> String {
+/// Returns why an action itself is stale. What would run first because of others has none of its own.
+pub(super) fn own_reasons(why: &[Reason]) -> String {
     let own: Vec<String> =
         why.iter().filter(|reason| !matches!(reason, Reason::Upstream(_))).map(ToString::to_string).collect();
     match own.len() {

@@ -73,6 +73,11 @@ pub(crate) fn published_of(root: &Path, device: &str, op: &str) -> Option<(Diges
     Some((digest(root, device, op)?, published))
 }
 
+/// Returns what is published of no op by a device: what it calibrated, and with what.
+pub(crate) fn published_of_no_op(root: &Path, device: &str) -> Published {
+    results::read(&results::folder(root, device).join(results::BUILD), None)
+}
+
 /// Returns the digest of the records of an op and of what is known of the device.
 fn digest(root: &Path, device: &str, op: &str) -> Option<Digest> {
     let records = fs::read(&root.join(records_path(device, op))).ok()?;

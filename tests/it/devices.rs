@@ -18,6 +18,7 @@ mod elsewhere;
 mod followed;
 mod module;
 mod readied;
+mod report;
 mod told;
 
 /// Makes a machine with this many devices, and a workspace of three ops.

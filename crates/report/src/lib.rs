@@ -1,4 +1,4 @@
-//! Documents made readable: figures, which variant is chosen and why, two sides compared, logs.
+//! Documents made readable: figures, which variant is chosen and why, two sides compared, logs, a page for a browser.
 //!
 //! The code map. A module uses only modules declared above it; `tests/core/layers.rs` holds it to that. It does not know where documents come from, nor that there is a cache.
 
@@ -6,3 +6,4 @@ pub mod figures;
 pub mod rank;
 pub mod compare;
 pub mod render;
+pub mod page;

@@ -10,7 +10,7 @@ use t2t_protocol::{Baseline, Bench, CheckVerdict, MeasuredDevice, Verdict};
 use crate::figures;
 use crate::rank::bootstrap::Interval;
 use crate::rank::measured::{Measured, Tie};
-pub(crate) use crate::rank::selection::{AgainstFirst, Counts, Gain, Gains, VariantRow};
+pub(crate) use crate::rank::selection::{AgainstFirst, Counts, Gain, Gains, SelectedFigures, VariantRow};
 pub use crate::rank::selection::{Published, PublishedPlace, Selection};
 pub(crate) use crate::rank::stability::{STEADY, is_unstable, is_unstable_at, slowed_torch, why_unstable};
 

@@ -18,12 +18,12 @@ mod benchmark;
 mod ceilings;
 pub mod comparison;
 mod defects;
-mod filters;
+pub(crate) mod filters;
 pub mod op_page;
 pub mod problem;
 mod resources;
 pub mod prompt;
-mod sizes;
+pub(crate) mod sizes;
 pub mod missed;
 pub mod standing;
 pub mod sweep;
@@ -87,7 +87,7 @@ fn render(template: Template<'_>, context: &impl Serialize) -> Result<String, Re
 }
 
 /// Lets a block tag stand on a line of its own without leaving one.
-fn syntax() -> SyntaxConfig {
+pub(crate) fn syntax() -> SyntaxConfig {
     let builder = &mut SyntaxConfig::builder();
     builder.trim_blocks(true).lstrip_blocks(true).build().expect("the standard delimiters differ")
 }

@@ -23,7 +23,7 @@ pub const FOLDER: &str = "assets/results";
 pub const DEVICE: &str = "device.json";
 
 /// The records of no op.
-const BUILD: &str = "build.json";
+pub const BUILD: &str = "build.json";
 
 /// The file with the digests of all others: what is signed.
 pub(crate) const STATEMENT: &str = "statement.json";

@@ -12,6 +12,7 @@ A kernel file says what is to become of it by `MARK = "REJECT mismatch; READS da
     COMPILE-ERROR  its compile is rejected at the line           CRASH        its process dies by SIGSEGV
     LOST, LOST-ONCE  its process is killed from outside          DIES         the server itself dies
     TAKES MS       its bench finds five runs around MS milliseconds, and screenings, too
+    VARIES WHY     its bench finds that it varies, and says why
     SEEMS MS       screenings find MS milliseconds, whatever its bench finds
     BREAKS         it raises when it is screened
     NEEDS S        S seconds of CPU time                         SLEEP S      it takes S seconds
@@ -695,8 +696,8 @@ def bench(call: Call) -> Reply:
         "speedup": 2.0,
         "geomean_speedup": 2.0,
         "host_us": 1.0,
-        "unstable": False,
-        "why_unstable": None,
+        "unstable": "VARIES" in call.marks,
+        "why_unstable": call.marks.get("VARIES"),
         "remeasured": False,
         "triton_cache": {"hits": 0, "misses": []},
         "sizes": sizes,

@@ -2,7 +2,7 @@
 //!
 //! docs/reference/log-templates.md says what each means. It does not know how one is chosen. Times are in milliseconds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use t2t_protocol::MeasuredDevice;
@@ -53,6 +53,13 @@ impl Selection {
     #[must_use]
     pub fn beside(self, published: Option<Published>) -> Self {
         Self { published, ..self }
+    }
+
+    /// Returns the variants of which figures are published that stand for the kernels that are here.
+    #[must_use]
+    pub fn published_variants(&self) -> BTreeSet<&str> {
+        let rows = self.published.iter().flat_map(|published| &published.variants);
+        rows.filter(|row| row.figures.is_some()).map(|row| row.name.as_str()).collect()
     }
 }
 

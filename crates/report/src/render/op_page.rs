@@ -280,7 +280,8 @@ impl<'a> VariantPage<'a> {
         check.into_iter().chain(others).find(|output| has_text(output)).map(Output)
     }
 
-    fn problems(&self) -> Vec<Problem> {
+    /// Returns why phases rejected it, in the order of phases.
+    pub(crate) fn problems(&self) -> Vec<Problem> {
         let check = self.evidence.and_then(|evidence| evidence.failure.as_ref());
         let check = check.map(|failure| (Phase::Check, failure));
         let mut all: Vec<(Phase, &Failure)> =

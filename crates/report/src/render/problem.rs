@@ -101,7 +101,7 @@ impl Problem {
     }
 
     /// Returns the command that runs the case alone. None where the problem is of no case of a check.
-    fn repeats(&self, target: &str) -> Option<String> {
+    pub(crate) fn repeats(&self, target: &str) -> Option<String> {
         let (place, phase) = target.split_once(':')?;
         let case = self.case.as_ref().filter(|_| phase == "check" && place.contains('/'))?;
         Some(format!("t2t repro {place} {}", quoted(case)))

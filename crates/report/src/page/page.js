@@ -1,0 +1,59 @@
+"use strict";
+(() => {
+  const find = document.getElementById("page.find");
+  const name = document.getElementById("page.name");
+  const verdict = document.getElementById("page.verdict");
+  const count = document.getElementById("page.count");
+  const ops = [...document.querySelectorAll("section.op")];
+  const told = [...document.querySelectorAll("[data-op]")];
+  const fits = (element) =>
+    element.dataset.op.toLowerCase().includes(name.value.trim().toLowerCase()) &&
+    (verdict.value === "" || element.dataset.verdicts.split(" ").includes(verdict.value));
+  const filter = () => {
+    for (const element of told) element.hidden = !fits(element);
+    const shown = ops.filter((op) => !op.hidden).length;
+    count.textContent = `${shown} of ${ops.length} ops`;
+  };
+  const step = (by) => {
+    const shown = ops.filter((op) => !op.hidden);
+    if (shown.length === 0) return;
+    const here = shown.findIndex((op) => `#${op.id}` === decodeURIComponent(location.hash).split("/")[0]);
+    const next = here < 0 ? (by > 0 ? 0 : shown.length - 1) : Math.min(Math.max(here + by, 0), shown.length - 1);
+    location.hash = shown[next].id;
+    shown[next].querySelector("h2 a").focus({ preventScroll: true });
+  };
+  name.addEventListener("input", filter);
+  verdict.addEventListener("change", filter);
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.target === name || event.target === verdict) {
+      if (event.key === "Escape") {
+        name.value = "";
+        verdict.value = "";
+        filter();
+        event.target.blur();
+      }
+      return;
+    }
+    if (event.key === "/") {
+      event.preventDefault();
+      name.focus();
+      name.select();
+    } else if (event.key === "j" || event.key === "k") {
+      step(event.key === "j" ? 1 : -1);
+    }
+  });
+  // A link to an op shows it, whatever the filter hides.
+  addEventListener("hashchange", () => {
+    const to = document.getElementById(decodeURIComponent(location.hash).slice(1));
+    const op = to?.closest("section.op");
+    if (op?.hidden) {
+      name.value = "";
+      verdict.value = "";
+      filter();
+      to.scrollIntoView();
+    }
+  });
+  find.hidden = false;
+  filter();
+})();
