@@ -135,7 +135,13 @@ impl<'a> OpContext<'a> {
         let selection = op.own.selection.document();
         let published = selection.and_then(|selection| selection.published.as_ref());
         let (chosen, why) = match (selection, published) {
-            (_, Some(published)) => (published.chosen.as_deref(), published.why.as_deref()),
+            (_, Some(published)) => {
+                // Why it was chosen, the device's own selection says.
+                let there = op.there.as_ref().and_then(|there| there.selection.document());
+                let there = there.filter(|there| published.chosen.is_some() && there.chosen == published.chosen);
+                let why = published.why.as_deref().or_else(|| there.map(|there| there.why.as_str()));
+                (published.chosen.as_deref(), why)
+            }
             (Some(selection), None) => (selection.chosen.as_deref(), Some(selection.why.as_str())),
             (None, None) => (None, None),
         };

@@ -144,8 +144,13 @@ fn a_machine_without_a_device_shows_what_is_published_with_its_device_and_commit
     // Before anything is built here, what is published of these kernels stands.
     let text = page(&project, &mut project.command("report"));
     let softmax = section(&text, "softmax");
-    for told in ["Figures were measured on NVIDIA H200 (published)", "… stale", "<svg role=\"img\"", "stale: never ran"]
-    {
+    for told in [
+        "Figures were measured on NVIDIA H200 (published)",
+        "… stale",
+        "<svg role=\"img\"",
+        "stale: never ran",
+        " Why: `v",
+    ] {
         assert!(softmax.contains(told), "{told}: {softmax}");
     }
     project.t2t("build --device cpu").exits(0);
