@@ -136,7 +136,7 @@ fn place(session: &Session) -> String {
             let name = name.map_or_else(|| class.to_string(), str::to_owned);
             format!("Results of {name}{}.", setup::published(session))
         }
-        DeviceClass::Interpreter => "Kernels were judged in Triton's interpreter, without a GPU.".to_owned(),
+        DeviceClass::Interpreter => "Verdicts are those of Triton's interpreter, without a GPU.".to_owned(),
         DeviceClass::Cuda(model) => format!("Results of this machine: {model}."),
     }
 }

@@ -65,6 +65,8 @@ struct Context<'a> {
     style_digest: &'static str,
     script_digest: &'static str,
     place: &'a str,
+    /// The device that is not here and that measured, where there is one.
+    published: Option<String>,
     matrix: Matrix,
     ops: Vec<OpContext<'a>>,
 }
@@ -105,6 +107,7 @@ pub fn html(page: &Page<'_>) -> Result<String, PageError> {
         style_digest: STYLE_DIGEST,
         script_digest: SCRIPT_DIGEST,
         place: &page.place,
+        published: ops.iter().find_map(|op| op.published.clone()),
         matrix: Matrix::of(&rows),
         ops,
     };

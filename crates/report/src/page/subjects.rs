@@ -10,7 +10,7 @@ use t2t_protocol::{Baseline, Binding, Figure};
 use super::Op;
 use crate::rank::bootstrap::{Interval, Pairing};
 use crate::rank::ratio::{Runs, ratio};
-use crate::rank::{SelectedFigures, Selection};
+use crate::rank::{STEADY, SelectedFigures, Selection};
 use crate::render::op_page::OpPage;
 use crate::render::sizes::ordered;
 
@@ -141,7 +141,7 @@ fn compiled(baseline: &Baseline, sizes: &[String]) -> Option<Subject> {
             ms: Some(own.mean),
             speedup: Some(torch.mean / own.mean),
             interval: interval(&[torch], &[own]),
-            unstable: false,
+            unstable: baseline.unstable && own.cv > STEADY,
             runs: runs(own).unwrap_or_default(),
         })
     });
