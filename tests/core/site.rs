@@ -15,7 +15,7 @@ fn root() -> &'static Path {
 fn files() -> BTreeSet<PathBuf> {
     let mut files: BTreeSet<PathBuf> = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"].map(PathBuf::from).into();
     files.extend(OTHERS.map(PathBuf::from));
-    for ending in ["md", "yml", "json"] {
+    for ending in ["md", "yml", "json", "png"] {
         let below = t2t_store::fs::files_below(&root().join("docs"), ending);
         files.extend(below.iter().map(|file| file.strip_prefix(root()).unwrap().to_owned()));
     }
