@@ -34,9 +34,10 @@ pub(crate) fn report(common: &Common, names: &[String], out: Option<&Path>) -> R
     context::warn_of_unknown_versions(common, &session)?;
     let ops = ops(&session, names)?;
     let of_op = |op: &&Op| [format!("{}:select", op.name), format!("{}:log", op.name)];
-    let targets: Vec<String> = ops.iter().flat_map(of_op).collect();
+    // Everything is asked for by no name: each name is held against each action.
+    let targets = if names.is_empty() { Vec::new() } else { ops.iter().flat_map(of_op).collect() };
     // Without an op there is a page, too.
-    let plans = if targets.is_empty() {
+    let plans = if ops.is_empty() {
         Vec::new()
     } else {
         let wanted = pick(&session.graph, &Selection { targets, ..Selection::default() }, Force::Stale)?;

@@ -30,8 +30,8 @@ const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
 /// The SHA-256 digests of [`STYLE`] and [`SCRIPT`] in base64: a browser uses no style and runs no script that has another.
-const STYLE_DIGEST: &str = "9KlWMzi4+k/rXYiyt2maWqc/qtgzta37DDp3mNT0WcE=";
-const SCRIPT_DIGEST: &str = "RoF2hwD14dMVV9xqkUek3rMT/1LE16pIK/xE+noNIQ4=";
+const STYLE_DIGEST: &str = "aR6N90zZQEBIBikgGOSF/VbRhgCff5dFT2PvENAHUHM=";
+const SCRIPT_DIGEST: &str = "4JqJNexjKDoBszPFqPOIEe9NmqeNTpSgxeqDWxT1l0A=";
 
 /// All that the page is made from.
 #[derive(Clone, Debug)]

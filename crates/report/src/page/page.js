@@ -52,6 +52,8 @@
       verdict.value = "";
       filter();
       to.scrollIntoView();
+      // Ops above it are laid out only now, and are not as high as the style guesses.
+      requestAnimationFrame(() => requestAnimationFrame(() => to.scrollIntoView()));
     }
   });
   find.hidden = false;
