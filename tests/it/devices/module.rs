@@ -135,13 +135,15 @@ fn a_machine_that_fails_and_a_signal_are_errors_of_their_own() {
     let told = script(
         &project,
         r#"
-import json, os, signal, tempfile, t2t
+import json, os, signal, sys, tempfile, t2t
 try:
     t2t.build("softmax:check", device="cuda")
 except t2t.MachineError as error:
     machine = [error.exit_code, "softmax/v1_baseline" in str(error), isinstance(error, OSError)]
+heard_of = []
 def heard(event):
-    if event["event"] == "started":
+    heard_of.append(event["event"])
+    if heard_of.count("action-finished") == 1 and heard_of[-1] == "action-finished":
         # That of this process: the build.
         child = open(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read().split()[0]
         os.kill(int(child), signal.SIGINT)
@@ -154,8 +156,11 @@ except KeyboardInterrupt:
 with tempfile.TemporaryDirectory() as folder:
     os.environ["T2T_BIN"] = killed = f"{folder}/t2t"
     with open(killed, "w") as script:
-        script.write('''#!/bin/sh
-kill -INT $$
+        # What runs in the background ignores the signal, and so would a shell.
+        script.write(f'''#!{sys.executable}
+import os, signal
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.kill(os.getpid(), signal.SIGINT)
 ''')
     os.chmod(killed, 0o755)
     try:
