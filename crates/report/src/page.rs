@@ -31,7 +31,7 @@ const SCRIPT: &str = include_str!("page/page.js");
 
 /// The SHA-256 digests of [`STYLE`] and [`SCRIPT`] in base64: a browser uses no style and runs no script that has another.
 const STYLE_DIGEST: &str = "aR6N90zZQEBIBikgGOSF/VbRhgCff5dFT2PvENAHUHM=";
-const SCRIPT_DIGEST: &str = "4JqJNexjKDoBszPFqPOIEe9NmqeNTpSgxeqDWxT1l0A=";
+const SCRIPT_DIGEST: &str = "XLWeaWE3cckZnyXYN+FhRvITx6lUCAuAoKnHVjf/5/w=";
 
 /// All that the page is made from.
 #[derive(Clone, Debug)]

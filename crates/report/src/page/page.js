@@ -14,12 +14,16 @@
     const shown = ops.filter((op) => !op.hidden).length;
     count.textContent = `${shown} of ${ops.length} ops`;
   };
+  let stepped = null;
   const step = (by) => {
     const shown = ops.filter((op) => !op.hidden);
     if (shown.length === 0) return;
     const here = shown.findIndex((op) => `#${op.id}` === decodeURIComponent(location.hash).split("/")[0]);
     const next = here < 0 ? (by > 0 ? 0 : shown.length - 1) : Math.min(Math.max(here + by, 0), shown.length - 1);
-    location.hash = shown[next].id;
+    if (next !== here) {
+      location.hash = shown[next].id;
+      stepped = location.hash;
+    }
     shown[next].querySelector("h2 a").focus({ preventScroll: true });
   };
   name.addEventListener("input", filter);
@@ -45,6 +49,11 @@
   });
   // A link to an op shows it, whatever the filter hides.
   addEventListener("hashchange", () => {
+    // The event comes late: the filter may have changed since a key was pressed.
+    if (location.hash === stepped) {
+      stepped = null;
+      return;
+    }
     const to = document.getElementById(decodeURIComponent(location.hash).slice(1));
     const op = to?.closest("section.op");
     if (op?.hidden) {
