@@ -31,6 +31,7 @@ mod edit;
 mod edits;
 mod error;
 mod explain;
+mod export;
 mod held;
 mod import;
 mod improve;
@@ -65,8 +66,8 @@ mod watch;
 
 use self::arguments::{
     AddArguments, AdoptArguments, AffectedArguments, AttemptsArguments, BenchArguments, BuildArguments,
-    CompareArguments, GenerateArguments, GraphFormat, ImportForm, ImproveArguments, NewArguments, ReportFormat,
-    ReproArguments, Service, Stage, Targets, WatchArguments,
+    CompareArguments, ExportArguments, GenerateArguments, GraphFormat, ImportForm, ImproveArguments, NewArguments,
+    ReportFormat, ReproArguments, Service, Stage, Targets, WatchArguments,
 };
 use self::error::CliError;
 
@@ -220,6 +221,8 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
+    /// Write the chosen kernels of ops as a Python package with tests, to be used without t2t
+    Export(ExportArguments),
     /// Compare the figures of two sides; the exit code is 1 if B is slower beyond the threshold
     Compare(CompareArguments),
     /// Print the ops that the changes since a commit can affect: committed, uncommitted and untracked ones
@@ -328,6 +331,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Picture { of, out } => picture::picture(&of, out.as_deref()),
         Command::Publish => publish::publish(common),
         Command::Report { ops, out } => report::report(common, &ops, out.as_deref()),
+        Command::Export(arguments) => export::export(common, &arguments),
         Command::Compare(arguments) => compare::run(common, &arguments),
         Command::Affected(arguments) => affected::run(common, &arguments),
         Command::Cache { command } => cache::cache(common, &command),

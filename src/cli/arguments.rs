@@ -98,6 +98,37 @@ pub(super) struct NewArguments {
 }
 
 #[derive(Debug, Args)]
+pub(super) struct ExportArguments {
+    /// Ops, also as a list: softmax, mha
+    #[arg(required = true, value_name = "OP", add = complete::op())]
+    pub(super) ops: Vec<String>,
+    /// What is made of them
+    #[arg(long = "as", value_enum, value_name = "FORM")]
+    pub(super) form: ExportForm,
+    /// The folder to write; one that export did not write is left alone (default: export/FORM in the workspace)
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: Option<PathBuf>,
+    /// The name by which Python imports it
+    #[arg(long, value_name = "NAME", default_value = "t2t_kernels")]
+    pub(super) name: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ExportForm {
+    /// A Python package that pip installs, with functions of torch's signatures
+    Package,
+}
+
+impl ExportForm {
+    /// Returns the form as it is written.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Package => "package",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
 pub(super) struct AttemptsArguments {
     /// As in softmax, softmax/v1_baseline, softmax/v1_baseline#2
     #[arg(value_name = "OP[/VARIANT[#N]]", add = complete::variant())]

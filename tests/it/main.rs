@@ -89,6 +89,7 @@ mod real {
     mod bad_kernels;
     pub mod adoption;
     mod examples;
+    mod export;
     pub mod cuda;
     pub mod extensions;
     mod generated;

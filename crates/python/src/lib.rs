@@ -16,6 +16,8 @@ mod statements;
 mod texts;
 mod canonical;
 pub mod closure;
+pub mod moved;
+pub mod parameters;
 
 use self::encoding::{Encoding, encoding};
 pub use self::fault::{FaultKind, SourceFault};

@@ -88,7 +88,8 @@ fn is_for_types(statement: &Stmt) -> bool {
     }
 }
 
-fn bodies(statement: &Stmt) -> Vec<&[Stmt]> {
+/// Returns the bodies of a statement, in order.
+pub(crate) fn bodies(statement: &Stmt) -> Vec<&[Stmt]> {
     match statement {
         Stmt::FunctionDef(function) => vec![&function.body],
         Stmt::ClassDef(class) => vec![&class.body],

@@ -186,6 +186,15 @@ impl Input {
             Self::Scalar { .. } => None,
         }
     }
+
+    /// Returns the name of the argument that it stands for, or is a member of.
+    #[must_use]
+    pub fn argument(&self) -> &str {
+        match self {
+            Self::Tensor(tensor) => tensor.list.as_ref().unwrap_or(&tensor.name),
+            Self::Scalar { name, .. } => name,
+        }
+    }
 }
 
 /// A tensor argument.
@@ -292,6 +301,12 @@ impl Op {
             Profile::Cpu => &self.cpu,
             Profile::Cuda => &self.cuda,
         }
+    }
+
+    /// Returns whether its results are drawn at random.
+    #[must_use]
+    pub fn is_random(&self) -> bool {
+        self.random.is_some()
     }
 
     /// Returns the files that hold values of inputs, relative to the workspace.

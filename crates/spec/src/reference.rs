@@ -19,9 +19,9 @@ pub struct Reference {
     /// Relative to the workspace, with `/`.
     pub file: String,
     /// A function, or a class that is constructed and then called.
-    pub(crate) name: String,
+    pub name: String,
     /// The keyword arguments of the class's constructor. A text that is a dim's name means its length.
-    pub(crate) init: BTreeMap<String, serde_json::Value>,
+    pub init: BTreeMap<String, serde_json::Value>,
 }
 
 impl Reader<'_, '_> {
