@@ -36,7 +36,7 @@ class MisuseError(T2tError, ValueError):
 
 
 class MachineError(T2tError, OSError):
-    """The machine failed: exit code 3, or a signal, whose negative number is the code then."""
+    """The machine failed: exit code 3, or a signal other than that of Ctrl-C, whose negative number is the code then."""
 
 
 def program() -> str:
