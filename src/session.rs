@@ -37,6 +37,7 @@ use t2t_store::store::cas::Cas;
 use t2t_store::store::journal::{Journal, Loaded};
 
 mod architectures;
+mod baselines;
 mod elsewhere;
 mod files;
 mod generated;
@@ -252,7 +253,7 @@ impl Session {
             harness_of_cuda: meanings.of_cuda,
             harness_of_inline: meanings.of_inline,
             architectures: architectures(&spec, options.architectures.as_deref(), &targets)?,
-            toolchain: toolchain.as_ref().map(|toolchain| toolchain.versions.clone()).unwrap_or_default(),
+            toolchain: baselines::versions(toolchain.as_deref(), &spec, &sources),
             sources: spec.sources.clone(),
             targets,
             configurations: if spec.targets.is_empty() && device.class == DeviceClass::Interpreter {

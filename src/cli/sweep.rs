@@ -24,7 +24,7 @@ use super::plan::{Plan, plans, standing};
 use super::{BenchArguments, Common, context, streams};
 use crate::engine::job::Job;
 use crate::engine::perform::{self, Performed};
-use crate::engine::request::{Given, Requests, told};
+use crate::engine::request::{Given, Requests, own_names, told};
 use crate::session::Session;
 
 /// Where sweeps are written in a workspace.
@@ -139,7 +139,7 @@ fn job(session: &Session, op: &Op, variants: &[&Variant], plans: &[Plan], shares
     let declaration = op.declaration(profile(&session.inventory.device.class));
     // Torch is timed on a device alone.
     let interpreted = session.inventory.device.class == DeviceClass::Interpreter;
-    let baselines = if interpreted { Vec::new() } else { declaration.baselines };
+    let baselines = if interpreted { Vec::new() } else { own_names(&declaration) };
     let subjects = variants.len() + baselines.len();
     let sizes = doubled(&declaration.sizes).into_iter().enumerate();
     // Names in the order of the sizes: a mapping of JSON is sorted.

@@ -24,6 +24,7 @@ use super::inputs::Inputs;
 use super::job::Job;
 
 mod author;
+mod baseline;
 mod check;
 mod end;
 mod step;
@@ -220,7 +221,7 @@ fn attempt(job: &Job, calls: &Calls) -> Performed {
         Phase::Compile if job.is_cuda() => single(job, calls, &functions::COMPILE_CUDA),
         Phase::Compile => single(job, calls, &functions::COMPILE),
         Phase::Tune => single(job, calls, &functions::TUNE),
-        Phase::Baseline => single(job, calls, &functions::BASELINE),
+        Phase::Baseline => baseline::baseline(job, calls),
         Phase::Bench => bench(job, calls),
         Phase::Generate | Phase::Select | Phase::Log | Phase::Summary => Performed::lost("not performed by a child"),
     }

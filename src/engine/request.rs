@@ -157,7 +157,8 @@ impl Requests<'_> {
                 Part::Bench(OfBench { protocol: told(&op.protocol), tune: given.tune.clone().unwrap_or_default() })
             }
             (Phase::Baseline, Some(op)) => {
-                Part::Baseline(OfBaseline { protocol: told(&op.protocol), baselines: op.baselines.clone() })
+                let functions = op.baselines.iter().filter_map(|baseline| baseline.function()).map(told).collect();
+                Part::Baseline(OfBaseline { protocol: told(&op.protocol), baselines: own_names(op), functions })
             }
             _ => Part::Calibrate {},
         }
@@ -211,6 +212,12 @@ impl Requests<'_> {
             Lane::Author => 1,
         }
     }
+}
+
+/// Returns the names of torch itself among the baselines of an op: eager, and as torch.compile makes it.
+pub(crate) fn own_names(declaration: &Declaration) -> Vec<String> {
+    let own = declaration.baselines.iter().filter(|baseline| baseline.function().is_none());
+    own.map(|baseline| baseline.name().to_owned()).collect()
 }
 
 fn with_ids(targets: &BTreeMap<String, Value>) -> Vec<Value> {

@@ -17,7 +17,7 @@ use t2t_store::assets;
 use t2t_store::fs;
 use t2t_store::sources::{CudaClosure, Sources};
 
-use super::{NoSession, machine};
+use super::{NoSession, baselines, machine};
 
 /// Returns the catalogue as a file that children can read, and its digest.
 pub(crate) fn catalogue(root: &Path, cache: &Path) -> Result<(PathBuf, Digest), NoSession> {
@@ -96,6 +96,7 @@ pub(crate) fn files(
         return Err(unreadable(&path, &error));
     }
     spec.ops.iter().try_for_each(|op| knows_no_kernel(op, &found))?;
+    baselines::are_there(spec, &found, root)?;
     Ok(found)
 }
 
@@ -118,9 +119,9 @@ fn values_file(sources: &Sources, op: &Op, file: &str) -> Result<(String, Kernel
     Ok((file.to_owned(), KernelFile { closure, ..KernelFile::default() }))
 }
 
-/// Returns the files of an op that are no kernels: those that say what is right.
+/// Returns the files of an op that are no kernels: those that say what is right, and those that kernels are compared with.
 fn trusted(op: &Op) -> impl Iterator<Item = &String> {
-    op.cases.iter().chain(op.reference.as_ref().map(|reference| &reference.file))
+    op.cases.iter().chain(op.reference.as_ref().map(|reference| &reference.file)).chain(op.baseline_files())
 }
 
 /// A reference that imports a kernel would be held against itself.

@@ -131,7 +131,8 @@ fn what_the_parser_accepts_the_schema_accepts() {
             "deterministic": false, "precision": "ieee", "log": {"template": "assets/korean.md"},
             "variants": ["v1", {"name": "v2", "file": "second.py", "lang": "triton", "entry": "lookup2", "lanes": ["cuda"], "deterministic": true}],
             "check": {"rtol": 0.1, "tolerances": {"float16": [0.1, 0.2]}, "sizes": {"odd": [7], "even": {"M": 8}}, "max_retries": 0, "timeout": "500ms"},
-            "bench": {"sizes": {"small": {"M": 16}, "large": [64]}, "warmup_ms": 0, "baselines": ["torch"], "timeout": "2m"},
+            "bench": {"sizes": {"small": {"M": 16}, "large": [64]}, "warmup_ms": 0, "timeout": "2m",
+                "baselines": ["torch", "torch.compile:max-autotune", "lib/a.py::f", {"name": "gems", "function": "flag_gems.ops.embedding"}]},
             "profiles": {"cpu": {"bench": {"sizes": {"small": 4}}}}
         }}}),
     ] {

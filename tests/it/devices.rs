@@ -14,6 +14,7 @@ use t2t_host::device::{DeviceLock, Holder};
 
 use crate::project::{OPS, Project, RELU};
 
+mod baselines;
 mod elsewhere;
 mod followed;
 mod module;

@@ -20,6 +20,7 @@ use crate::real::cuda;
 use crate::real::hostile;
 use crate::workspace::{Ran, Workspace, finished};
 
+mod baselines;
 mod extensions;
 
 /// How the kernels of `tests/gpu_kernels` and `tests/bad_kernels` are called.

@@ -163,6 +163,27 @@ pub struct OfBaseline {
     pub protocol: Protocol,
     /// What of torch is timed.
     pub baselines: Vec<String>,
+    /// The functions that are timed beside it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub functions: Vec<BaselineFunction>,
+}
+
+/// A function that is timed in torch's place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BaselineFunction {
+    /// What it is called.
+    pub name: String,
+    /// The Python file that has it, relative to the workspace; absent of one of an installed module.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub file: Option<String>,
+    /// Its name in the file, or its dotted name with that of its module.
+    pub function: String,
+    /// Why it is not called, where a process that called it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub ended: Option<String>,
 }
 
 /// What a sweep is told.

@@ -157,6 +157,9 @@ pub struct BaselineSize {
     #[cfg_attr(feature = "schema", schemars(with = "Option<Figure>"))]
     #[serde(rename = "torch.compile")]
     pub compiled: Option<Option<Figure>>,
+    /// Those of the other baselines, by name: of torch.compile in its other modes, and of functions; null where one has none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub others: BTreeMap<String, Option<Figure>>,
     /// Why measuring ended, where the number of runs was not fixed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Stopped"))]
@@ -165,9 +168,10 @@ pub struct BaselineSize {
 
 impl BaselineSize {
     /// Returns the figures of those that were timed, by name.
-    pub fn figures(&self) -> impl Iterator<Item = (&'static str, &Figure)> {
+    pub fn figures(&self) -> impl Iterator<Item = (&str, &Figure)> {
         let all = [("torch", &self.torch), ("torch.compile", &self.compiled)];
-        all.into_iter().filter_map(|(name, figure)| Some((name, figure.as_ref()?.as_ref()?)))
+        let own = all.into_iter().filter_map(|(name, figure)| Some((name, figure.as_ref()?.as_ref()?)));
+        own.chain(self.others.iter().filter_map(|(name, figure)| Some((name.as_str(), figure.as_ref()?))))
     }
 
     /// Returns the figure of the baseline of this name, where it has one.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use t2t_model::action::Phase;
 
-use super::{Binding, ComparedOutput, Input, Op, Precision, Profile, Protocol, Random, Reference, Variant};
+use super::{Baseline, Binding, ComparedOutput, Input, Op, Precision, Profile, Protocol, Random, Reference, Variant};
 
 /// Named values that enter a manifest.
 pub type Facts = BTreeMap<String, Value>;
@@ -65,7 +65,7 @@ pub struct Declaration {
     pub protocol: Protocol,
     /// Requests have this beside the op.
     #[serde(skip)]
-    pub baselines: Vec<String>,
+    pub baselines: Vec<Baseline>,
 }
 
 impl Op {

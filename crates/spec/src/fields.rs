@@ -87,6 +87,7 @@ const EDGES_OFF: Kind = Kind::Map {
     least: 0,
 };
 const SET_OF_DTYPES: Kind = Kind::Set { of: &DTYPE, least: 1 };
+const BASELINE: Kind = Kind::Either(&[Kind::Form(Form::Baseline), Kind::Section(Section::Baseline)]);
 const PRECISION: Kind = Kind::OneOf("precision", &["ieee", "tf32"]);
 
 /// Who runs kernel code.
@@ -213,8 +214,10 @@ pub const FIELDS: &[Field] = &[
     field(Section::Bench, "rep_ms", Kind::Whole(1), Absent::Value("100"), Merge::Replace, MEASURES, "measured time of a run"),
     field(Section::Bench, "stop", Kind::OneOf("rule", &["runs", "auto"]), Absent::Value(r#""runs""#), Merge::Replace, MEASURES, "when a size is measured enough on a device: after all `runs`, or as soon as the figures are known closely or it is decided which is faster (`auto`)"),
     field(Section::Bench, "pass", Kind::OneOf("pass", &["forward", "backward", "both"]), Absent::Value(r#""forward""#), Merge::Replace, &[Tune, Bench, Baseline], "what is timed, of kernels and of torch: the forward pass, the backward pass, or both one after the other; the latter two need `backward: true`"),
-    field(Section::Bench, "baselines", Kind::Set { of: &Kind::OneOf("baseline", &["torch", "torch.compile"]), least: 1 }, Absent::Value(r#"["torch", "torch.compile"]"#), Merge::Replace, &[Baseline], "what the kernels are compared with on a device; `torch` is always among them"),
+    field(Section::Bench, "baselines", Kind::Set { of: &BASELINE, least: 1 }, Absent::Value(r#"["torch", "torch.compile"]"#), Merge::Replace, &[Baseline], "what the kernels are compared with on a device; `torch` is always among them"),
     field(Section::Bench, "timeout", DURATION, Absent::Value(r#""600s""#), Merge::Replace, &[], "the longest a compile, tune, bench or baseline may take"),
+    field(Section::Baseline, "name", NAME, Absent::Never("name: flaggems"), Merge::Alone, &[Baseline], "what it is called in tables and documents"),
+    field(Section::Baseline, "function", Kind::Form(Form::Function), Absent::Never("function: flag_gems.ops.softmax"), Merge::Alone, &[Baseline], "the function: `MODULE.FUNCTION` of an installed module, or `FILE.py::NAME` of the workspace; their code is in the key"),
     field(Section::Sizes, "small", SIZE, Absent::Words("not measured"), Merge::Alone, CALLS, "a number for every free dim, a list in the order of the free dims, or numbers by dim"),
     field(Section::Sizes, "medium", SIZE, Absent::Words("not measured"), Merge::Alone, CALLS, "likewise"),
     field(Section::Sizes, "large", SIZE, Absent::Words("not measured"), Merge::Alone, CALLS, "likewise"),

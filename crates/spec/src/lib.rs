@@ -34,6 +34,7 @@ mod random;
 pub mod authors;
 mod variants;
 mod edges;
+mod baselines;
 mod settings;
 mod check;
 mod declare;
@@ -48,6 +49,7 @@ use t2t_model::problem::{Position, Problem};
 use t2t_model::signature::Trust;
 
 use self::authors::Authors;
+pub use self::baselines::{Baseline, BaselineFunction};
 pub use self::declare::{Declaration, Facts};
 use self::expression::Expression;
 pub(crate) use self::random::Random;
@@ -156,8 +158,8 @@ pub struct Settings {
     pub(crate) check_timeout: Duration,
     /// How a size is measured.
     pub protocol: Protocol,
-    /// What torch is measured as: `torch`, `torch.compile`.
-    pub baselines: Vec<String>,
+    /// What the kernels are compared with on a device, torch first among them.
+    pub baselines: Vec<Baseline>,
     /// The deadline of a bench.
     pub(crate) bench_timeout: Duration,
 }
@@ -312,6 +314,11 @@ impl Op {
     /// Returns the files that hold values of inputs, relative to the workspace.
     pub fn values(&self) -> impl Iterator<Item = &str> {
         self.inputs.iter().filter_map(|input| input.tensor()?.init.file())
+    }
+
+    /// Returns the files of the workspace that have functions which kernels are compared with on a device.
+    pub fn baseline_files(&self) -> impl Iterator<Item = &String> {
+        self.cuda.baselines.iter().filter_map(|baseline| baseline.function()?.file.as_ref())
     }
 
     /// Returns the variant of that name.

@@ -13,6 +13,15 @@ use super::remote::{EXAMPLES, RemoteUrl, Server};
 /// Names that are devices on Windows in every folder and with every extension, so that no file can have them.
 const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
 
+/// Torch itself: eager, and as torch.compile makes it, in its default mode and in its others.
+pub(crate) const OWN: [&str; 5] = [
+    "torch",
+    "torch.compile",
+    "torch.compile:max-autotune",
+    "torch.compile:reduce-overhead",
+    "torch.compile:max-autotune-no-cudagraphs",
+];
+
 /// Longest name of an op or a variant; both become parts of file names.
 const NAME_LIMIT: usize = 64;
 
@@ -55,6 +64,10 @@ pub enum Form {
     Variable,
     /// The URL of a server, without credentials.
     Server,
+    /// What kernels are compared with, in one word.
+    Baseline,
+    /// A function of an installed module or of a Python file of the workspace.
+    Function,
 }
 
 impl Form {
@@ -80,6 +93,8 @@ impl Form {
             Form::Word => "word of a command line",
             Form::Variable => "name of a variable",
             Form::Server => "URL of a server",
+            Form::Baseline => "baseline",
+            Form::Function => "function",
         }
     }
 
@@ -109,6 +124,10 @@ impl Form {
             Form::Remote => EXAMPLES.to_owned(),
             Form::Key => TrustedKey::parse(text).err().map(|bad| bad.to_string()).unwrap_or_default(),
             Form::Word => "write at least one letter".to_owned(),
+            Form::Baseline => baseline_hint(text),
+            Form::Function => {
+                "write `MODULE.FUNCTION` of an installed module, or `FILE.py::NAME` of the workspace".to_owned()
+            }
             Form::Server => "write `https://HOST/PATH` or `http://HOST:PORT/PATH`, without credentials".to_owned(),
             Form::Variable => {
                 "write the name alone, as in `ANTHROPIC_API_KEY`: what it holds does not belong here".to_owned()
@@ -126,6 +145,12 @@ impl Form {
             Form::Stored => r"^[^/\\:][^\\:]*\.safetensors::.+$",
             Form::Torch | Form::Entry => r"^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$",
             Form::Reference => r"^[^/\\:][^\\:]*\.py::[A-Za-z_][A-Za-z0-9_.]*$",
+            Form::Baseline => {
+                r"^(torch(\.compile(:(max-autotune|reduce-overhead|max-autotune-no-cudagraphs))?)?|[^/\\:][^\\:]*\.py::[A-Za-z_][A-Za-z0-9_.]*)$"
+            }
+            Form::Function => {
+                r"^([A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)+|[^/\\:][^\\:]*\.py::[A-Za-z_][A-Za-z0-9_.]*)$"
+            }
             Form::Call => r"^entry\(.*\)$",
             Form::Method => r"^[A-Za-z_][A-Za-z0-9_]*(\(.*\))?$",
             Form::Line => r"\S",
@@ -158,6 +183,8 @@ impl Form {
                 None => is_identifier(text),
             },
             Form::Line => !text.trim().is_empty() && !text.contains(char::is_control),
+            Form::Baseline => OWN.contains(&text) || Form::Reference.fits(text),
+            Form::Function => Form::Reference.fits(text) || (text.contains('.') && Form::Entry.fits(text)),
             Form::Path => is_path(text),
             Form::Duration => duration(text).is_some(),
             Form::Target => text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(is_target_character),
@@ -206,6 +233,17 @@ pub fn suggestion<'known>(word: &str, known: impl IntoIterator<Item = &'known st
     match nearest(word, known.clone()) {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("known: {}", quoted(known)),
+    }
+}
+
+/// Returns how to write the baseline that `text` was meant to be.
+fn baseline_hint(text: &str) -> String {
+    if text.contains("::") {
+        return Form::Reference.hint(text);
+    }
+    match nearest(text, OWN) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("known: {}; of a function write `FILE.py::NAME`, or `{{name: …, function: …}}`", quoted(OWN)),
     }
 }
 

@@ -35,6 +35,8 @@ pub enum Section {
     Edge,
     /// `bench`.
     Bench,
+    /// A baseline written as a mapping.
+    Baseline,
     /// What holds `sizes`.
     Sizes,
     /// `profiles`.
@@ -56,7 +58,7 @@ pub enum Section {
 }
 
 /// All sections, in the order in which they are explained.
-pub const SECTIONS: [Section; 24] = [
+pub const SECTIONS: [Section; 25] = [
     Section::File,
     Section::Defaults,
     Section::Op,
@@ -72,6 +74,7 @@ pub const SECTIONS: [Section; 24] = [
     Section::Check,
     Section::Edge,
     Section::Bench,
+    Section::Baseline,
     Section::Sizes,
     Section::Profiles,
     Section::Profile,
@@ -103,6 +106,7 @@ impl Section {
             Section::Check => "check",
             Section::Edge => "edge",
             Section::Bench => "bench",
+            Section::Baseline => "baseline",
             Section::Sizes => "sizes",
             Section::Profiles => "profiles",
             Section::Profile => "profile",

@@ -18,6 +18,9 @@ pub(crate) const MARK: &str = "module:";
 /// Endings of modules beside compiled ones, in the order in which Python tries them.
 const ENDINGS: [&str; 2] = [".py", ".pyc"];
 
+/// The ending of the folder with the metadata of a distribution.
+const INFO: &str = ".dist-info";
+
 /// Where an interpreter looks for modules.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Places {
@@ -79,6 +82,23 @@ impl Installed {
     #[must_use]
     pub(crate) fn searched(&self) -> BTreeSet<PathBuf> {
         self.searched.borrow().clone()
+    }
+
+    /// Returns the version of the distribution that has the topmost module `name`, as its metadata say it: those of a distribution of that name, else of one that lists the module.
+    #[must_use]
+    pub(crate) fn version(&self, name: &str) -> Option<String> {
+        let told = |folder: &Path| {
+            let names = fs::names(folder);
+            let all = || names.iter().filter_map(|entry| entry.strip_suffix(INFO)?.rsplit_once('-'));
+            let own = all().find(|(distribution, _)| plain(distribution) == plain(name));
+            let lists = |(distribution, version): &(&str, &str)| {
+                let file = folder.join(format!("{distribution}-{version}{INFO}")).join("top_level.txt");
+                let listed = fs::read_if_there(&file).ok().flatten().unwrap_or_default();
+                String::from_utf8_lossy(&listed).lines().any(|module| module.trim() == name)
+            };
+            own.or_else(|| all().find(lists)).map(|(_, version)| version.to_owned())
+        };
+        self.places.path.iter().find_map(|folder| told(Path::new(folder)))
     }
 
     /// Forgets what was found.
@@ -155,6 +175,11 @@ impl Installed {
     }
 }
 
+/// Returns the name of a distribution or a module in the form in which both are alike.
+fn plain(name: &str) -> String {
+    name.to_lowercase().replace(['-', '.'], "_")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,6 +242,23 @@ mod tests {
         ] {
             assert_eq!(installed.find(name), found, "{name}");
         }
+    }
+
+    #[test]
+    fn a_version_is_that_of_the_distribution_of_the_name_or_of_one_that_lists_the_module() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = [
+            "a/flag_gems-2.1.dist-info/METADATA",
+            "b/Other_Name-0.5.dist-info/METADATA",
+            "b/flag_gems-9.dist-info/METADATA",
+        ];
+        let installed = installed(folder.path(), &files, &[]);
+        fs::write(&folder.path().join("b/Other_Name-0.5.dist-info/top_level.txt"), b"first\nlisted\n").unwrap();
+        let version = |name: &str| installed.version(name);
+        assert_eq!(version("flag_gems").as_deref(), Some("2.1"), "the first folder of the path counts");
+        assert_eq!(version("listed").as_deref(), Some("0.5"));
+        assert_eq!(version("other-name").as_deref(), Some("0.5"));
+        assert_eq!(version("list"), None);
     }
 
     #[test]

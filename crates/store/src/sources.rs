@@ -95,6 +95,12 @@ impl Sources {
         Self { installed, ..self }
     }
 
+    /// Returns the version of the installed distribution that has the module, where its metadata say so.
+    #[must_use]
+    pub fn version(&self, module: &str) -> Option<String> {
+        self.installed.version(module)
+    }
+
     /// Returns the sources where kernels may also import from these `folders`.
     #[must_use]
     pub fn importing_from(mut self, folders: &[String]) -> Self {

@@ -257,6 +257,20 @@ class Baseline(TypedDict):
 
 
 @final
+class BaselineFunction(TypedDict):
+    """A function that is timed in torch's place."""
+
+    ended: NotRequired[str]
+    """Why it is not called, where a process that called it ended."""
+    file: NotRequired[str]
+    """The Python file that has it, relative to the workspace; absent of one of an installed module."""
+    function: str
+    """Its name in the file, or its dotted name with that of its module."""
+    name: str
+    """What it is called."""
+
+
+@final
 class BaselineRequest(TypedDict):
     """What `baseline.baseline` is told."""
 
@@ -266,6 +280,8 @@ class BaselineRequest(TypedDict):
     """How long the action may take, in seconds."""
     devices: list[DeviceRow]
     """The rows of the device table that are compiled for; on the interpreter a wrapper is told the properties of the first."""
+    functions: NotRequired[list[BaselineFunction]]
+    """The functions that are timed beside it."""
     is_told_of_quiet: bool
     """Whether the file `quiet` will say when nothing disturbs a measurement."""
     lane: Lane
@@ -291,6 +307,7 @@ BaselineSize = TypedDict(
     {
         "binding": "dict[str, int]",
         "dtype": "str",
+        "others": "NotRequired[dict[str, Figure | None]]",
         "stopped": "NotRequired[Stopped]",
         "torch": "NotRequired[Figure | None]",
         "torch.compile": "NotRequired[Figure | None]",

@@ -1,4 +1,4 @@
-"""Measures torch: eager, and compiled by torch itself, with the protocol and the clock of a bench.
+"""Measures torch: eager, and compiled by torch itself; and functions that stand in its place (`beside`). All have the protocol and the clock of a bench.
 
 What torch cannot compile has no figure and a reason. The time that compiling takes is recorded apart from the figures.
 """
@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases
-from t2t_harness.faults import failure
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import host, spans, statistics, stopping, telemetry, timing
-from t2t_harness.phases import passes
+from t2t_harness.phases import beside, passes
 
 if TYPE_CHECKING:
     import torch
@@ -30,7 +29,10 @@ if TYPE_CHECKING:
     )
     from t2t_harness.sources.entry import Entry
 
-EAGER, COMPILED = "torch", "torch.compile"
+EAGER, COMPILED = "torch", beside.COMPILED
+
+RECORDING = 2
+"""After so many further calls what is compiled in another mode is as it will be timed."""
 
 MOST_AHEAD = 4
 """The most sizes that are compiled ahead: torch keeps the code for all of them at once, and of one function for eight kinds of arguments at most."""
@@ -59,12 +61,17 @@ def baseline(request: BaselineRequest) -> Reply:
     before: list[Snapshot | None] = []
     reasons: dict[str, str] = {}
     compile_ms: list[float] = []
+    functions = beside.load(request, reasons)
     timed = timing.in_order(request, protocol)
     test = protocol.test(len(timed))
     sizes = {
-        size: measure_size(request, clock, protocol, test, size, case, before, reasons, compile_ms)
+        size: measure_size(request, clock, protocol, test, size, case, before, reasons, compile_ms, functions)
         for size, case in timed.items()
     }
+    if functions and (replaced := clock.replaced()):
+        for size in sizes.values():
+            size["others"] = {**size["others"], **dict.fromkeys(functions)}
+        reasons |= dict.fromkeys(functions, f"a function's module replaced what times it: {', '.join(replaced)}")
     before = before or [telemetry.snapshot(request)]
     device = telemetry.device_facts(request, before[0])
     after = telemetry.snapshot(request)
@@ -73,7 +80,7 @@ def baseline(request: BaselineRequest) -> Reply:
         "protocol": request["protocol"].copy(),
         "device": device,
         "sizes": sizes,
-        "finals": {name: final(sizes, name) for name in request["baselines"]},
+        "finals": {name: final(sizes, name) for name in beside.names(request)},
         "compile_ms": sum(compile_ms) if compile_ms else None,
         "reasons": reasons,
         "unstable": bool(why := unsteady(request, sizes, [*before, after])),
@@ -93,6 +100,7 @@ def measure_size(
     before: list[Snapshot | None],
     reasons: dict[str, str],
     compile_ms: list[float],
+    functions: Mapping[str, Entry],
 ) -> BaselineSize:
     """Returns the figures of one size, the baselines timed in turns. Adds the telemetry to `before` if there is none yet, why one has no figures to `reasons`, and
     to `compile_ms`."""
@@ -101,13 +109,26 @@ def measure_size(
     given = passes.arguments(buffers)
     eager = timing.torch_call(declaration, case, given, device)
     subjects = {EAGER: passes.subject(which, eager, buffers)}
-    if COMPILED in request["baselines"]:
+    here = beside.Size(which, declaration, case, buffers, device)
+    is_fresh = size in AHEAD
+    for name in filter(beside.is_compiled, request["baselines"]):
         try:
-            subjects[COMPILED] = compiled_subject(
-                clock, which, declaration, case, given, buffers, compile_ms, AHEAD.get(size)
-            )
+            if not is_fresh:
+                fresh_compiler(which)
+                is_fresh = True
+            mode, ahead = beside.mode_of(name), AHEAD.get(size) if name == COMPILED else None
+            made = compiled_subject(clock, which, declaration, case, given, buffers, compile_ms, ahead, mode)
+            if mode is not None:
+                here.judge(made)
+            subjects[name] = made
         except Exception as error:
-            reasons.setdefault(COMPILED, failure.describe(error)[:400])
+            reasons.setdefault(name, beside.described(error))
+    for name, function in functions.items():
+        try:
+            subjects[name] = here.subject(function)
+        except Exception as error:
+            reasons.setdefault(name, beside.described(error))
+    del here
     runs = {name: timing.Runs(clock, protocol) for name in subjects}
     if not before:
         before.append(telemetry.snapshot(request))
@@ -127,19 +148,23 @@ def measure_size(
         found["stopped"] = timing.told(test.last, figures)
     if EAGER in request["baselines"]:
         found["torch"] = figures[EAGER]
-    if COMPILED in request["baselines"]:
-        compiled = figures.get(COMPILED)
-        if clock.is_device and compiled is not None:
+    for name, figure in figures.items():
+        if clock.is_device and name != EAGER:
             with spans.work(device):
-                compiled["host_us"] = host.time_us(clock, subjects[COMPILED].call, compiled["median"])
-            compiled["hidden_us"] = clock.hidden_us()
-        found["torch.compile"] = compiled
+                figure["host_us"] = host.time_us(clock, subjects[name].call, figure["median"])
+            figure["hidden_us"] = clock.hidden_us()
+    if COMPILED in request["baselines"]:
+        found["torch.compile"] = figures.get(COMPILED)
+    if others := [name for name in beside.names(request) if name not in (EAGER, COMPILED)]:
+        found["others"] = {name: figures.get(name) for name in others}
     return found
 
 
 def figure_of(size: BaselineSize, name: str) -> Figure | None:
     """Returns the figure of the baseline `name` at a size, None where it has none."""
-    return size.get("torch") if name == EAGER else size.get("torch.compile")
+    if name in (EAGER, COMPILED):
+        return size.get("torch") if name == EAGER else size.get("torch.compile")
+    return size.get("others", {}).get(name)
 
 
 def compiled_subject(
@@ -151,31 +176,45 @@ def compiled_subject(
     buffers: timing.Buffers | None,
     compile_ms: list[float],
     ahead: Ahead | None = None,
+    mode: str | None = None,
 ) -> passes.Subject:
-    """Returns the passes of the op on `given` that are timed, as `torch.compile` makes them for these very shapes, and adds what the first calls took to `compile_ms`: those that were made
+    """Returns the passes of the op on `given` that are timed, as `torch.compile` makes them in `mode` for these very shapes, and adds what the first calls took to `compile_ms`: those that were made
     `ahead`, if there are some.
 
-    Raises what torch raises. Compiling runs in this process alone: worker processes would outlive the action.
+    Raises what torch raises. What was compiled for another size must be forgotten (`fresh_compiler`).
     """
     device = "cuda" if clock.is_device else "cpu"
     if ahead is not None:
         compile_ms.append(ahead.compile_ms)
         forward = timing.call_of(ahead.function, declaration, case, given, device)
         return passes.subject(which, forward, buffers)
-    import torch._dynamo
+    import torch
 
-    prepare_compiler(which)
-    torch._dynamo.reset()
-    function = torch.compile(timing.function_of(declaration, case, given), dynamic=False)
+    op = timing.function_of(declaration, case, given)
+    function = torch.compile(op, dynamic=False, mode=mode)
     begun = clock.counter()
-    subject = first_calls(which, function, declaration, case, given, buffers, device)
+    subject = first_calls(
+        which, beside.marked(function) if mode else function, declaration, case, given, buffers, device
+    )
+    for _ in range(RECORDING if mode else 0):
+        # With CUDA graphs the first call compiles, the next ones warm up and record.
+        subject.prepare()
+        subject.call()
     clock.synchronize()
     compile_ms.append((clock.counter() - begun) * 1e3)
     return subject
 
 
+def fresh_compiler(which: str) -> None:
+    """Prepares the compiler, and has torch forget what it compiled: it keeps the code of one function for eight kinds of arguments and modes at most."""
+    import torch._dynamo
+
+    prepare_compiler(which)
+    torch._dynamo.reset()
+
+
 def prepare_compiler(which: str) -> None:
-    """Has torch compile in this process alone, and what it compiles keep all that a second pass over the same graph needs, where a backward pass alone is timed."""
+    """Has torch compile in this process alone, as worker processes would outlive the action, and what it compiles keep all that a second pass over the same graph needs, where a backward pass alone is timed."""
     import torch._inductor.config
 
     torch._inductor.config.compile_threads = 1
@@ -214,7 +253,9 @@ def compile_ahead(request: BaselineRequest, stops: Callable[[], bool]) -> None:
     sizes = timing.timed_cases(request)
     # What a reference in Python says may be another when the request comes.
     is_torch = request["op"].get("reference") is None
-    if COMPILED not in request["baselines"] or len(sizes) > MOST_AHEAD or not is_torch:
+    # In several modes torch would have to keep more kinds of code than it does.
+    is_plain = [name for name in request["baselines"] if beside.is_compiled(name)] == [COMPILED]
+    if not is_plain or len(sizes) > MOST_AHEAD or not is_torch:
         return
     declaration, clock, which = request["op"], clocks.clock_of(request), passes.of(request)
     prepare_compiler(which)
@@ -249,7 +290,7 @@ def unsteady(
     """Returns why the figures cannot be relied on, in words."""
     why = telemetry.disturbances(snapshots)
     for size, figures in sizes.items():
-        for name in request["baselines"]:
+        for name in beside.names(request):
             one = figure_of(figures, name)
             if one is None:
                 continue

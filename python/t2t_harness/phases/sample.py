@@ -13,21 +13,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict, cast
 
-from t2t_harness.cases import cases, elementwise, seeds
+from t2t_harness.cases import cases, seeds
 from t2t_harness.counting import counting
 from t2t_harness.faults import failure, memory
-from t2t_harness.judging import comparing, form, kept, oracle, origin, progress, random_trial
+from t2t_harness.judging import form, kept, oracle, origin, progress, random_trial
 from t2t_harness.judging.trial import Finding, Trial
 from t2t_harness.measuring import spans, timing
 from t2t_harness.measuring.chances import Chances
-from t2t_harness.phases import measured, passes
+from t2t_harness.phases import compared, measured, passes
 
 if TYPE_CHECKING:
     import torch
 
     from t2t_harness.boundary.documents import (
         Bench,
-        Declaration,
         Documents,
         Failure,
         JudgedSize,
@@ -311,7 +310,7 @@ def wrong_sample(
 
     declaration = request["op"]
     stored = load_file(str(path), device=timing.device_of(request["lane"]))
-    expected = [name for name in right.plain if is_timed(passes.of(request), declaration, name, given)]
+    expected = [name for name in right.plain if compared.is_timed(passes.of(request), declaration, name, given)]
     for name in right.unused & set(expected):
         # It may have none, as torch has none.
         stored.setdefault(name, torch.zeros_like(right.plain[name]))
@@ -320,49 +319,8 @@ def wrong_sample(
     if seeds.is_random(declaration):
         return random_trial.wrong_once(request, case, stored["0"], given)
     for name in expected:
-        message = compared(declaration, case, name, stored, given, right, flows)
+        message = compared.wrong(declaration, case, name, stored, given, right, flows)
         if message is not None:
             gradient = name.removeprefix("grad.")
             return message if gradient == name else f"gradient of `{gradient}`: {message}"
     return None
-
-
-def is_timed(which: str, declaration: Declaration, name: str, given: Mapping[str, torch.Tensor]) -> bool:
-    """Tells whether the result `name` is one of the passes that are timed."""
-    if name.startswith("grad."):
-        return which != passes.FORWARD
-    if which == passes.BACKWARD:
-        return False
-    changed = {f"after.{one}" for one in given if {one, one.split(".")[0]} & set(declaration["mutates"])}
-    return name in changed or name.isdecimal()
-
-
-def compared(
-    declaration: Declaration,
-    case: cases.Case,
-    name: str,
-    stored: dict[str, torch.Tensor],
-    given: Mapping[str, torch.Tensor],
-    right: oracle.Reference,
-    flows: oracle.Flows | None = None,
-) -> str | None:
-    """Returns what is wrong with the result `name`, by the rules of a check, or None."""
-    import torch
-
-    plain = right.plain[name]
-    if comparing.is_ignored(declaration, name):
-        return None
-    if plain.dtype.is_complex and not stored[name].dtype.is_complex:
-        stored[name] = torch.view_as_complex(stored[name])
-    out = stored[name]
-    if (out.shape, out.dtype) != (plain.shape, plain.dtype):
-        return f"{list(out.shape)} of {out.dtype}, {list(plain.shape)} of {plain.dtype} expected"
-    is_exact = declaration["precision"] == "ieee" or case.dtype != "float32"
-    wide = None if right.oracle is None else right.oracle[name]
-    judged = comparing.Judged(given, right.plain, stored)
-    found = comparing.compare(declaration, case.dtype, name, judged, wide, whole=is_exact)
-    if found.class_ == "mismatch" and found.bad and not elementwise.leaves_a_rest(declaration):
-        # Of millions of sums over thousands of terms a few lose more bits than torch's in their row: what the last bits of the inputs are worth is allowed.
-        loose = (oracle.slack(declaration, case, given, right, plain.device.type, flows) or {}).get(name)
-        found = comparing.compare(declaration, case.dtype, name, judged, wide, whole=is_exact, slack=loose)
-    return found.message

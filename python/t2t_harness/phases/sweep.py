@@ -16,7 +16,7 @@ from t2t_harness.cuda import watching
 from t2t_harness.faults import failure
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import quiet, statistics, telemetry, timing
-from t2t_harness.phases import baseline, passes
+from t2t_harness.phases import baseline, beside, passes
 from t2t_harness.phases import tune as tuning
 from t2t_harness.sources import loading
 from t2t_harness.triton import stage
@@ -159,14 +159,12 @@ def torch_subjects(
     if baseline.EAGER in wanted:
         subjects[baseline.EAGER] = passes.subject(which, eager, buffers)
         subjects[baseline.EAGER].prepare()
-    if baseline.COMPILED in wanted:
-        attempt(
-            found,
-            case,
-            baseline.COMPILED,
-            subjects,
-            lambda: baseline.compiled_subject(found.clock, which, declaration, case, given, buffers, []),
-        )
+    compiled = [name for name in wanted if beside.is_compiled(name)]
+    if compiled:
+        baseline.fresh_compiler(which)
+    for name in compiled:
+        make = partial(baseline.compiled_subject, found.clock, which, declaration, case, given, buffers, [])
+        attempt(found, case, name, subjects, partial(make, mode=beside.mode_of(name)))
     return subjects, {"bytes": size, "flop": int(counter.get_total_flops())}
 
 

@@ -332,3 +332,92 @@ hint: known: `forward`, `backward`, `both`
 ";
     refused(text, expected);
 }
+
+#[test]
+fn a_baseline_is_torch_in_a_known_way_or_a_function_with_a_name_of_its_own() {
+    let text = "\
+version: 1
+defaults: {bench: {sizes: {small: 8}}}
+ops:
+  x:
+    torch: torch.add
+    inputs: {input: [M], other: [M]}
+    variants: [v1]
+    bench:
+      baselines:
+        - torch
+        - torch.compile:max-autotun
+        - 'own.py::'
+        - flag_gems
+        - {name: gems}
+        - {name: gems, function: flag_gems}
+";
+    let expected = "\
+error: ops.yaml:11:11: `ops.x.bench.baselines[1]`: `torch.compile:max-autotun` is no baseline
+   |
+11 |         - torch.compile:max-autotun
+   |           ^
+hint: did you mean `torch.compile:max-autotune`?
+
+error: ops.yaml:12:11: `ops.x.bench.baselines[2]`: `own.py::` is no baseline
+   |
+12 |         - 'own.py::'
+   |           ^
+hint: write a file of the workspace and a name in it: `kernels/geglu/reference.py::geglu`
+
+error: ops.yaml:13:11: `ops.x.bench.baselines[3]`: `flag_gems` is no baseline
+   |
+13 |         - flag_gems
+   |           ^
+hint: known: `torch`, `torch.compile`, `torch.compile:max-autotune`, `torch.compile:reduce-overhead`, `torch.compile:max-autotune-no-cudagraphs`; of a function write `FILE.py::NAME`, or `{name: …, function: …}`
+
+error: ops.yaml:14:11: `ops.x.bench.baselines[4]` has no function
+   |
+14 |         - {name: gems}
+   |           ^
+hint: add `function: flag_gems.ops.softmax`
+
+error: ops.yaml:15:34: `ops.x.bench.baselines[5].function`: `flag_gems` is no function
+   |
+15 |         - {name: gems, function: flag_gems}
+   |                                  ^
+hint: write `MODULE.FUNCTION` of an installed module, or `FILE.py::NAME` of the workspace
+";
+    refused(text, expected);
+    let text = "\
+version: 1
+defaults: {bench: {sizes: {small: 8}}}
+ops:
+  x:
+    torch: torch.add
+    inputs: {input: [M], other: [M]}
+    variants: [v1]
+    bench:
+      baselines:
+        - torch
+        - own.py::v1
+        - {name: gems, function: flag_gems.add}
+        - other.py::gems
+        - {name: torch, function: flag_gems.add}
+";
+    let expected = "\
+error: ops.yaml:11:11: op `x`: baseline `v1` has the name of a variant
+   |
+11 |         - own.py::v1
+   |           ^
+hint: name it: `{name: NAME, function: …}`
+
+error: ops.yaml:13:11: op `x`: baseline `gems` has the name of another baseline
+   |
+13 |         - other.py::gems
+   |           ^
+hint: name it: `{name: NAME, function: …}`
+
+error: ops.yaml:14:11: op `x`: baseline `torch` has the name of another baseline
+   |
+14 |         - {name: torch, function: flag_gems.add}
+   |           ^
+hint: name it: `{name: NAME, function: …}`
+";
+    refused(text, expected);
+}

@@ -2,6 +2,7 @@
 //!
 //! It does not know other facts of a manifest.
 
+use serde_json::json;
 use t2t_model::action::Phase;
 use t2t_spec::{Declaration, Profile, Spec};
 
@@ -43,6 +44,8 @@ fn a_changed_setting_changes_the_facts_of_the_phases_that_the_table_names() {
         ("bench", "rep_ms", "bench: {rep_ms: 2}"),
         ("bench", "stop", "bench: {stop: auto}"),
         ("bench", "baselines", "bench: {baselines: [torch]}"),
+        ("baseline", "name", "bench: {baselines: [torch, {name: own, function: a.f}]}"),
+        ("baseline", "function", "bench: {baselines: [torch, a.py::f]}"),
         ("bench", "timeout", "bench: {timeout: 1h}"),
     ];
     for (section, key, edit) in edits {
@@ -119,4 +122,27 @@ fn the_order_of_ops_and_keys_is_in_no_declaration() {
         let text = |spec: &Spec| serde_json::to_string(&spec.op(name).unwrap().declaration(Profile::Cuda)).unwrap();
         assert_eq!(text(&one), text(&other));
     }
+}
+
+#[test]
+fn a_baseline_in_one_word_is_the_same_fact_as_ever_and_a_function_tells_its_file_or_its_module() {
+    let of = |baselines: &str| {
+        json!(
+            add(&format!("bench: {{baselines: [{baselines}]}}")).declaration(Profile::Cuda).facts(Phase::Baseline)["baselines"]
+        )
+    };
+    assert_eq!(of("torch, torch.compile"), json!(["torch", "torch.compile"]));
+    let mode = "torch.compile:reduce-overhead";
+    assert_eq!(
+        of(&format!(
+            "torch, '{mode}', lib/a.py::f, {{name: own, function: lib/a.py::g.h}}, {{name: gems, function: flag_gems.ops.softmax}}"
+        )),
+        json!([
+            "torch",
+            mode,
+            {"name": "f", "file": "lib/a.py", "function": "f"},
+            {"name": "own", "file": "lib/a.py", "function": "g.h"},
+            {"name": "gems", "function": "flag_gems.ops.softmax"},
+        ])
+    );
 }

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use t2t_model::action::Phase;
 use t2t_spec::Profile;
 
@@ -28,7 +29,7 @@ fn an_op_that_says_nothing_has_the_documented_defaults() {
     assert_eq!(settings.tolerances["float32"], [1e-5, 1e-5]);
     assert_eq!(settings.tolerances["bfloat16"], [1.6e-2, 1e-2]);
     assert_eq!((settings.protocol.runs, settings.protocol.warmup_ms, settings.protocol.rep_ms), (10, 25, 100));
-    assert_eq!(settings.baselines, ["torch", "torch.compile"]);
+    assert_eq!(json!(settings.baselines), json!(["torch", "torch.compile"]));
     assert_eq!(settings.sizes["large"], binding(&[("M", 4096), ("N", 4096)]));
     assert_eq!(settings.check_sizes.keys().collect::<Vec<_>>(), ["medium", "small"]);
     assert_eq!(op.timeout(Phase::Check, Profile::Cuda), Some(Duration::from_mins(2)));
@@ -46,7 +47,7 @@ fn the_cpu_profile_is_small_for_every_op() {
     let settings = op.settings(Profile::Cpu);
     assert_eq!(settings.sizes["small"], binding(&[("K", 16), ("M", 16), ("N", 16)]));
     assert_eq!((settings.protocol.runs, settings.protocol.warmup_ms, settings.protocol.rep_ms), (3, 0, 20));
-    assert_eq!(settings.baselines, ["torch"]);
+    assert_eq!(json!(settings.baselines), json!(["torch"]));
     assert_eq!(settings.check_sizes.keys().collect::<Vec<_>>(), ["small"]);
     assert_eq!(cuda(&op).protocol.runs, 50);
 }

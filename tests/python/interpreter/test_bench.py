@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
 
 from children import ask
 from t2t_harness.measuring import clock, host, quiet, spans, statistics, telemetry, timing
-from t2t_harness.phases import baseline, bench, sample, tune
+from t2t_harness.phases import baseline, bench, compared, sample, tune
 from t2t_harness.triton import launching
 
 KERNEL = '''"""A kernel."""
@@ -498,7 +498,7 @@ def test_a_long_sum_of_a_timed_call_may_lose_what_the_last_bits_of_its_inputs_ar
     def off_by(error: float) -> str | None:
         found = wide.float()
         found[torch.arange(4), at] += error
-        return sample.compared(op, case, "0", {"0": found}, made, right)
+        return compared.wrong(op, case, "0", {"0": found}, made, right)
 
     # A sum of 2048 terms near zero, which tolerances of 1e-5 do not allow to be off by as much as honest scans in float32 are now and then.
     assert off_by(3e-5) is None
@@ -535,3 +535,119 @@ def test_what_is_kept_of_timed_calls_is_chosen_after_they_returned() -> None:
         chosen += [one.result for one in timed.kept]
     assert len(chosen) == 300 * sample.KEPT
     assert set(chosen) == set(range(1, 21)), "every timed call has its chance, and no other"
+
+
+FUNCTIONS = """
+import time
+
+import torch
+
+
+def right(input, other):
+    return input * other
+
+
+def by_place(a, b):
+    return torch.mul(a, b)
+
+
+def off(input, other):
+    return input * other + 1e-3
+
+
+def narrow(input, other):
+    return (input * other).half()
+
+
+def raises(input, other):
+    raise ValueError("not for these inputs")
+
+
+def changes(input, other):
+    out = input * other
+    input.add_(1)
+    return out
+
+
+def replaces(input, other):
+    time.perf_counter = time.time
+    return input * other
+
+
+number = 3
+"""
+
+
+def function(name: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "file": "lib/functions.py", "function": name, **more}
+
+
+def test_functions_are_baselines_and_one_that_is_none_says_why_and_takes_no_other_along(
+    request_of: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "functions.py").write_text(FUNCTIONS)
+    named = ["right", "by_place", "off", "narrow", "raises", "changes", "number", "none"]
+    functions = [
+        *map(function, named),
+        {"name": "installed", "function": "torch.mul"},
+        {"name": "absent", "function": "no_such_package.ops.mul"},
+        function("ended", function="right", ended="the process ended"),
+    ]
+    reply = ask("baseline.baseline", request_of(KERNEL, functions=functions), interpreter=True)
+    document = reply["documents"]["baseline"]
+    timed = {"right", "by_place", "installed"}
+    assert {name for name, ms in document["finals"].items() if ms is not None} == {"torch", *timed}
+    for size in document["sizes"].values():
+        assert {name for name, figure in size["others"].items() if figure is not None} == timed
+        assert set(size["others"]) == {*named, "installed", "absent", "ended"}
+        assert all(len(size["others"][name]["runs"]) == 3 for name in timed)
+    reasons = document["reasons"]
+    assert set(reasons) == {*named, "absent", "ended"} - timed
+    assert reasons["off"].startswith("its result is not torch's at size `small`: ")
+    assert "torch.float16" in reasons["narrow"] and "torch.float32 expected" in reasons["narrow"]
+    assert reasons["raises"] == "ValueError: not for these inputs"
+    assert reasons["changes"] == "its result is not torch's at size `small`: it changes its input `input`"
+    assert "cannot be called" in reasons["number"]
+    assert "no_such_package" in reasons["absent"] and "none" in reasons["none"]
+    assert reasons["ended"] == "the process ended"
+
+
+def test_a_function_that_replaces_the_clock_has_no_figure_and_torch_has_its_own(
+    request_of: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "functions.py").write_text(FUNCTIONS)
+    functions = [function("right"), function("replaces")]
+    reply = ask("baseline.baseline", request_of(KERNEL, functions=functions), interpreter=True)
+    document = reply["documents"]["baseline"]
+    finals = document["finals"]
+    assert finals["torch"] > 0 and finals["right"] is None and finals["replaces"] is None
+    assert "perf_counter" in document["reasons"]["right"]
+
+
+def test_torch_compile_is_a_baseline_in_each_of_its_modes(request_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    modes: list[Any] = []
+
+    def compiled(op: Any, *, dynamic: bool, mode: str | None = None) -> Any:
+        modes.append(mode)
+        if mode == "max-autotune":
+            return lambda input, other: input.mul(other) + 1
+        return lambda input, other: input.mul(other)
+
+    monkeypatch.setattr("torch.compile", compiled)
+    names = ["torch.compile", "torch.compile:max-autotune", "torch.compile:reduce-overhead"]
+    request = request_of(KERNEL, baselines=["torch", *names])
+    document = baseline.baseline(request)["documents"]["baseline"]
+    assert modes == [None, "max-autotune", "reduce-overhead"] * 2
+    assert [name for name, ms in document["finals"].items() if ms] == ["torch", names[0], names[2]]
+    assert list(document["reasons"]) == [names[1]]
+    for size in document["sizes"].values():
+        assert size["torch.compile"]["mean"] > 0
+        assert size["others"][names[1]] is None and size["others"][names[2]]["mean"] > 0
+
+
+def test_a_baseline_without_further_ones_has_the_keys_that_it_had(request_of: Any) -> None:
+    document = ask("baseline.baseline", request_of(KERNEL), interpreter=True)["documents"]["baseline"]
+    for size in document["sizes"].values():
+        assert set(size) == {"binding", "dtype", "torch"}

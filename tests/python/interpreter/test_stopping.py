@@ -209,7 +209,9 @@ def test_a_bench_ends_each_size_by_what_it_saw_and_the_judging_child_agrees(
 def test_a_baseline_ends_by_what_it_saw_and_one_without_compile_by_torch_alone(tmp_path: Path) -> None:
     request = asked_for(tmp_path) | {"baselines": ["torch"]}
     case = timing.timed_cases(request)["large"]
-    found = baseline.measure_size(request, calling(iter([1.0] * 6)), AUTO, AUTO.test(1), "large", case, [None], {}, [])
+    found = baseline.measure_size(
+        request, calling(iter([1.0] * 6)), AUTO, AUTO.test(1), "large", case, [None], {}, [], {}
+    )
     assert (found["stopped"], len(found["torch"]["runs"])) == ({"runs": 6, "most": 100, "why": "precise"}, 6)
     assert 0.0 < found["torch"]["within"] < 0.01
 

@@ -2,14 +2,14 @@
 //!
 //! Everything that a manifest needs and that is known before something runs is put into the actions here. It reads no file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::json;
 use t2t_model::action::{Action, Dependency, DeviceClass, Identity, Lane, Need, Phase, Source, Target};
 use t2t_model::manifest::Fact;
 use t2t_model::path::RepoPath;
-use t2t_spec::{Declaration, Op, Profile, Spec, Variant};
+use t2t_spec::{Baseline, Declaration, Op, Profile, Spec, Variant};
 
 pub mod elsewhere;
 mod inventory;
@@ -25,6 +25,13 @@ const LOCAL: Duration = Duration::from_mins(1);
 
 /// How long the calibration may take. A slow device multiplies smaller matrices, so this is many times what it takes.
 const CALIBRATION: Duration = Duration::from_mins(2);
+
+/// What the name of an installed module's version begins with.
+pub const MODULE: &str = "module.";
+
+/// What a result of a baseline is judged by.
+const JUDGED: [&str; 4] =
+    ["declaration.tolerances", "declaration.outputs", "declaration.mutates", "declaration.random"];
 
 /// Returns all actions of a build: the calibration first, if there is a device, then op by op in the order of ops.yaml, the summary last.
 #[must_use]
@@ -108,7 +115,7 @@ impl<'a> Expansion<'a> {
 
     fn analyze(&self) -> Action {
         let mut facts = self.declared[&Phase::Analyze].clone();
-        facts.extend(versions(self.inventory, &["torch"]));
+        facts.extend(versions(self.inventory, ["torch"]));
         facts.insert("catalogue".to_owned(), Fact::Digest(self.inventory.catalogue));
         let sources = self.reference();
         facts.extend(meanings(&sources));
@@ -118,11 +125,25 @@ impl<'a> Expansion<'a> {
 
     fn baseline(&self) -> Action {
         let mut facts = self.declared[&Phase::Baseline].clone();
-        facts.extend(versions(self.inventory, &["torch"]));
+        facts.extend(versions(self.inventory, ["torch"]));
         facts.extend(measured_on(self.device));
-        let sources: BTreeMap<RepoPath, Source> = self.reference().into_iter().chain(self.values()).collect();
+        let baselines = &self.op.settings(self.profile()).baselines;
+        let functions = || baselines.iter().filter_map(Baseline::function);
+        let files = || functions().filter_map(|function| function.file.as_ref());
+        let mut sources: BTreeMap<RepoPath, Source> = self.reference().into_iter().chain(self.values()).collect();
+        sources.extend(files().flat_map(|file| self.closure(file)));
         facts.extend(meanings(&sources));
-        facts.extend(self.op.reference.as_ref().map(|_| self.folders()));
+        facts.extend((self.op.reference.is_some() || files().next().is_some()).then(|| self.folders()));
+        // What a module holds is found out by importing it, and discovered.
+        let modules: BTreeSet<String> =
+            functions().filter_map(|function| Some(format!("{MODULE}{}", function.package()?))).collect();
+        facts.extend(versions(self.inventory, modules.iter().map(String::as_str)));
+        if baselines.iter().any(Baseline::is_judged) {
+            let judged = |name: &&String| JUDGED.contains(&name.as_str());
+            let check = &self.declared[&Phase::Check];
+            facts
+                .extend(check.iter().filter(|(name, _)| judged(name)).map(|(name, fact)| (name.clone(), fact.clone())));
+        }
         let mut action = self.action(Phase::Baseline, None, self.measuring_lane(), facts);
         action.sources = sources;
         action.dependencies = vec![self.analyzed(&[])];
@@ -215,7 +236,7 @@ impl<'a> Expansion<'a> {
 /// Returns the action that measures what the device does at most. The interpreter has none.
 fn calibrate(inventory: &Inventory) -> Option<Action> {
     let DeviceClass::Cuda(_) = inventory.device.class else { return None };
-    let mut facts: BTreeMap<String, Fact> = versions(inventory, &["torch"]).collect();
+    let mut facts: BTreeMap<String, Fact> = versions(inventory, ["torch"]).collect();
     facts.extend(measured_on(&inventory.device));
     facts.extend(inventory.harness.get(&Phase::Calibrate).map(|digest| ("harness".to_owned(), Fact::Digest(*digest))));
     Some(Action {
@@ -234,9 +255,12 @@ pub(crate) fn meanings(sources: &BTreeMap<RepoPath, Source>) -> impl Iterator<It
     sources.iter().map(|(path, source)| (format!("source.{path}"), Fact::Digest(source.meaning)))
 }
 
-fn versions<'a>(inventory: &'a Inventory, names: &'a [&str]) -> impl Iterator<Item = (String, Fact)> + use<'a> {
-    names.iter().map(|name| {
-        let version = inventory.toolchain.get(*name).cloned().unwrap_or_default();
+fn versions<'a>(
+    inventory: &'a Inventory,
+    names: impl IntoIterator<Item = &'a str>,
+) -> impl Iterator<Item = (String, Fact)> {
+    names.into_iter().map(|name| {
+        let version = inventory.toolchain.get(name).cloned().unwrap_or_default();
         (format!("toolchain.{name}"), Fact::Text(version))
     })
 }

@@ -42,7 +42,8 @@ impl Files<'_> {
     }
 
     fn of_op(&self, op: &Op, path: &str) -> Vec<String> {
-        let mut shared = op.cases.iter().chain(op.reference.as_ref().map(|reference| &reference.file));
+        let mut shared =
+            op.cases.iter().chain(op.reference.as_ref().map(|reference| &reference.file)).chain(op.baseline_files());
         let is_one_file = is_python(path) && !is_pattern(path);
         if is_one_file && shared.any(|file| self.is_made_from(file, path)) {
             return vec![op.name.clone()];

@@ -1,6 +1,6 @@
-//! The subjects of an op's figures: its variants and `torch.compile`, each against torch at each size, with its runs.
+//! The subjects of an op's figures: its variants and its baselines, as `torch.compile`, each against torch at each size, with its runs.
 //!
-//! It does not know where figures are from. Intervals are the selection's; that of `torch.compile` is made as those are.
+//! It does not know where figures are from. Intervals are the selection's; those of baselines are made as those are.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use crate::rank::{STEADY, SelectedFigures, Selection};
 use crate::render::op_page::OpPage;
 use crate::render::sizes::ordered;
 
-/// The baseline that is compared as variants are.
-const COMPILED: &str = "torch.compile";
+/// The baseline that all others are compared with.
+const TORCH: &str = "torch";
 
 /// One subject.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -81,7 +81,7 @@ pub(crate) fn sizes(op: &Op<'_>) -> Vec<String> {
     names
 }
 
-/// Returns the variants with figures, in declared order, then `torch.compile` where it was measured.
+/// Returns the variants with figures, in declared order, then the baselines that were measured beside torch.
 pub(crate) fn of(op: &Op<'_>, sizes: &[String]) -> Vec<Subject> {
     let page = measured(op);
     let Some(selection) = op.own.selection.document() else { return Vec::new() };
@@ -93,8 +93,11 @@ pub(crate) fn of(op: &Op<'_>, sizes: &[String]) -> Vec<Subject> {
         let runs = |size: &String| runs(bench?.sizes.get(size)?.variant.as_ref()?);
         Some(Subject::of(name, figures, sizes, &|size| runs(size).unwrap_or_default()))
     });
-    let compiled = page.baseline.document().and_then(|baseline| compiled(baseline, sizes));
-    variants.chain(compiled).collect()
+    let baselines = page.baseline.document().into_iter().flat_map(|baseline| {
+        let names = baseline.finals.keys().filter(|name| *name != TORCH);
+        names.filter_map(|name| beside_torch(baseline, name, sizes))
+    });
+    variants.chain(baselines).collect()
 }
 
 impl Subject {
@@ -118,11 +121,11 @@ impl Subject {
     }
 }
 
-/// Returns `torch.compile` against torch, as the baseline measured both.
-fn compiled(baseline: &Baseline, sizes: &[String]) -> Option<Subject> {
+/// Returns the baseline of this name against torch, as both were measured.
+fn beside_torch(baseline: &Baseline, name: &str, sizes: &[String]) -> Option<Subject> {
     let at = |size: &String| {
         let size = baseline.sizes.get(size)?;
-        Some((size.figure("torch")?, size.figure(COMPILED)?))
+        Some((size.figure(TORCH)?, size.figure(name)?))
     };
     let found: BTreeMap<&String, (&Figure, &Figure)> =
         sizes.iter().filter_map(|size| Some((size, at(size)?))).collect();
@@ -148,11 +151,11 @@ fn compiled(baseline: &Baseline, sizes: &[String]) -> Option<Subject> {
     let finals = |name: &str| baseline.finals.get(name).copied().flatten();
     let (torch, own): (Vec<&Figure>, Vec<&Figure>) = found.values().copied().unzip();
     Some(Subject {
-        name: COMPILED.to_owned(),
+        name: name.to_owned(),
         kind: "baseline",
-        final_ms: finals(COMPILED),
-        torch_final_ms: finals("torch"),
-        speedup: finals("torch").zip(finals(COMPILED)).map(|(torch, own)| torch / own),
+        final_ms: finals(name),
+        torch_final_ms: finals(TORCH),
+        speedup: finals(TORCH).zip(finals(name)).map(|(torch, own)| torch / own),
         interval: interval(&torch, &own),
         unstable: baseline.unstable,
         why_unstable: baseline.why_unstable.clone(),

@@ -181,6 +181,23 @@ fn a_failure_has_its_place_and_the_command_that_repeats_it() {
 }
 
 #[test]
+fn every_baseline_is_a_subject_beside_the_variants_and_one_without_a_figure_says_why() {
+    let mut world = world();
+    let Found::Document(baseline) = &mut world.baseline else { unreachable!() };
+    for size in baseline.sizes.values_mut() {
+        let own = size.compiled.clone().flatten();
+        size.others = [("gems".to_owned(), own), ("absent".to_owned(), None)].into();
+    }
+    let compiled = baseline.finals["torch.compile"];
+    baseline.finals.extend([("gems".to_owned(), compiled), ("absent".to_owned(), None)]);
+    baseline.reasons.insert("absent".to_owned(), "no module is called so".to_owned());
+    let whole = page(vec![world.op("softmax")]);
+    assert!(whole.contains("<th scope=\"row\">gems</th>"), "{whole}");
+    assert!(whole.contains("absent was not measured: no module is called so."), "{whole}");
+    assert!(!whole.contains("<th scope=\"row\">absent</th>"), "{whole}");
+}
+
+#[test]
 fn figures_that_are_missing_are_dashes_and_an_op_without_any_has_no_chart() {
     let mut world = world();
     let whole = page(vec![world.op("softmax")]);

@@ -28,7 +28,7 @@ pub struct Inventory {
     pub harness_of_cuda: Digest,
     /// The meaning of those that the compile of CUDA C++ in a Python file imports.
     pub harness_of_inline: Digest,
-    /// Versions: `torch`, `triton`, `ptxas`, `nvcc`, `cxx`, `python`.
+    /// Versions: `torch`, `triton`, `ptxas`, `nvcc`, `cxx`, `python`, and `module.NAME` of the modules that baselines are of, where it is known.
     pub toolchain: BTreeMap<String, String>,
     /// The device lane.
     pub device: Device,

@@ -109,7 +109,7 @@ impl Expansion<'_> {
         facts.extend(own.iter().map(|(name, value)| (format!("variant.{name}"), Fact::json(value))));
         let needed: &[&str] =
             if phase == Phase::Compile { &["torch", "triton", "ptxas"] } else { &["torch", "triton"] };
-        facts.extend(versions(self.inventory, needed));
+        facts.extend(versions(self.inventory, needed.iter().copied()));
         facts.extend([self.folders()]);
         match phase {
             Phase::Compile => self.compiled_for(variant, &mut facts),
@@ -124,7 +124,7 @@ impl Expansion<'_> {
             if self.on_device() || phase == Phase::Compile {
                 facts.extend(self.nvcc());
                 // A module of torch's is of one Python and one C++ compiler.
-                facts.extend(is_extension.then(|| versions(self.inventory, &["python", "cxx"])).into_iter().flatten());
+                facts.extend(is_extension.then(|| versions(self.inventory, ["python", "cxx"])).into_iter().flatten());
             }
         }
         if let (Some(cases), Phase::Compile | Phase::Check | Phase::Bench) = (&self.op.cases, phase) {
