@@ -143,16 +143,27 @@ def t2t(folder: Path, *arguments: str) -> str:
 def made(folder: Path, ops: list[str], dtype: str | None, *, is_auto: bool) -> None:
     """Makes a workspace of the ops, or of all that the generator knows."""
     folder.mkdir(parents=True, exist_ok=True)
-    listed = t2t(folder, "add", "--list").splitlines()
+    t2t(folder, "add", *(ops or every(folder)))
+    if is_auto:
+        file = folder / "ops.yaml"
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text.replace("ops:\n", "defaults: {bench: {stop: auto}}\nops:\n", 1), encoding="utf-8")
+    if dtype is not None:
+        narrow(folder, dtype)
+
+
+def every(folder: Path) -> list[str]:
+    """Returns the names of all ops that the generator knows."""
     # A family has a line of its own; the names of its ops are indented below it.
-    t2t(folder, "add", *(ops or [name for one in listed if one.startswith(" ") for name in one.split()]))
+    listed = t2t(folder, "add", "--list").splitlines()
+    return [name for one in listed if one.startswith(" ") for name in one.split()]
+
+
+def narrow(folder: Path, dtype: str) -> None:
+    """Has each op of a workspace that was just made be of one dtype."""
     file = folder / "ops.yaml"
     text = file.read_text(encoding="utf-8")
-    if is_auto:
-        text = text.replace("ops:\n", "defaults: {bench: {stop: auto}}\nops:\n", 1)
-    if dtype is not None:
-        text = re.sub(r"^( +dtypes): \[.*\]$", rf"\1: [{dtype}]", text, flags=re.MULTILINE)
-    file.write_text(text, encoding="utf-8")
+    file.write_text(re.sub(r"^( +dtypes): \[.*\]$", rf"\1: [{dtype}]", text, flags=re.MULTILINE), encoding="utf-8")
 
 
 def build(folder: Path, ops: list[str]) -> None:
