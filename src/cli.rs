@@ -16,6 +16,7 @@ use crate::session::DeviceChoice;
 mod add;
 mod adopt;
 mod affected;
+mod against;
 mod answer;
 mod attempts;
 mod arguments;
@@ -61,6 +62,7 @@ mod streams;
 mod sweep;
 mod tidy;
 mod totals;
+mod trial;
 mod unchanged;
 mod watch;
 
@@ -310,6 +312,9 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Build(arguments) => build::build(common, &arguments),
         Command::Watch(arguments) => watch::watch(common, arguments),
         Command::Bench(arguments) if arguments.sweep => sweep::sweep(common, &arguments),
+        Command::Bench(BenchArguments { against: Some(other), op, variant, json, .. }) => {
+            against::against(common, &against::Asked { op, variant, other, is_json: json })
+        }
         Command::Bench(arguments) => build::build(common, &arguments.build()),
         Command::Add(arguments) => add::add(common, &arguments),
         Command::Adopt(arguments) => adopt::adopt(common, &arguments),

@@ -12,6 +12,10 @@ use t2t_plan::graph::pick::phase_hint;
 
 use super::complete;
 
+mod bench;
+
+pub(super) use self::bench::BenchArguments;
+
 /// Which targets.
 #[derive(Debug, Args, Clone, Default)]
 #[expect(clippy::struct_field_names, reason = "the positional argument is named as the help shows it")]
@@ -28,22 +32,6 @@ pub(super) struct Targets {
     /// Only this phase; may be given several times, or as a list: check,bench
     #[arg(long, value_name = "PHASE", value_parser = phase, value_delimiter = ',')]
     pub(super) phase: Vec<Phase>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct BenchArguments {
-    /// The op
-    #[arg(add = complete::op())]
-    pub(super) op: String,
-    /// Only these variants
-    #[arg(long, value_name = "VARIANT", add = complete::variant_alone())]
-    pub(super) variant: Vec<String>,
-    /// Time all variants, torch and torch.compile at sizes in powers of two, and write CSV, JSON and a picture
-    #[arg(long)]
-    pub(super) sweep: bool,
-    /// Where a sweep is written (default: logs/sweep in the workspace)
-    #[arg(long, value_name = "DIR", requires = "sweep")]
-    pub(super) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
@@ -325,15 +313,6 @@ pub(super) struct AffectedArguments {
     /// How it is written; json has the ops, the actions and why they are affected
     #[arg(long, value_enum, default_value = "text")]
     pub(super) format: ReportFormat,
-}
-
-impl BenchArguments {
-    /// Returns the build that measures what is named.
-    pub(super) fn build(self) -> BuildArguments {
-        let phase = vec![Phase::Bench];
-        let targets = Targets { op: vec![self.op], variant: self.variant, phase, ..Targets::default() };
-        BuildArguments { targets, figures: true, ..BuildArguments::default() }
-    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -18,16 +18,15 @@ use t2t_report::render::rounds::{End, Measured, Round, Screened, share};
 use t2t_store::fs;
 
 mod subject;
-mod trial;
 mod kept;
 mod asking;
 
 use self::asking::{Last, Told};
 use self::kept::{Kept, Placed};
 use self::subject::Subject;
-use self::trial::{Beside, Built, JUDGED, MEASURED, Refused, Trial};
 use super::arguments::ImproveArguments;
 use super::error::CliError;
+use super::trial::{Beside, Built, JUDGED, MEASURED, Refused, Trial};
 use super::{Common, context, streams};
 use crate::engine::perform::{self, Performed};
 use crate::engine::{ATTEMPT, Spent};
@@ -41,7 +40,8 @@ pub(crate) fn improve(common: &Common, arguments: &ImproveArguments) -> Result<u
     cores::keep_off_devices(&cores::shares(session.devices.len()));
     let kept = Kept::open(&subject, arguments.overwrite)?;
     introduce(&subject, &kept, arguments);
-    let trial = Trial::make(&subject, common, &interrupt)?;
+    let root = session.cache.join("improve").join(&subject.op.name).join("trial");
+    let trial = Trial::make(subject.kernel(), root, common, &interrupt)?;
     let mut climb = Climb::begin(&subject, &trial, kept, &interrupt)?;
     let ended = climb.rounds(arguments);
     if let Err(error) = trial.remove() {

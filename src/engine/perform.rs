@@ -129,20 +129,27 @@ fn device_spans(reply: &Reply, child: Span) -> Vec<DeviceSpan> {
 /// Times all variants of an op over many sizes. The job is that of a bench of the op, its request changed to what a sweep is told.
 #[must_use]
 pub(crate) fn sweep(job: &Job, pool: &Pool) -> Performed {
-    if let Some(lost) = no_scratch(job) {
-        return lost;
-    }
-    let step = Step { job, name: "main", function: &functions::SWEEP, more: More::Nothing {}, read: Vec::new() };
-    concluded(&step, &alone(pool, &SharedDispatcher::default(), &Cancel::default()))
+    timed(job, pool, &functions::SWEEP)
 }
 
 /// Times a candidate beside the kernel that it is to replace. The job is that of a bench of the variant, its request changed to what a screening is told.
 #[must_use]
 pub(crate) fn screen(job: &Job, pool: &Pool) -> Performed {
+    timed(job, pool, &functions::SCREEN)
+}
+
+/// Times two versions of a kernel beside each other. The job is the same as that of a screening.
+#[must_use]
+pub(crate) fn against(job: &Job, pool: &Pool) -> Performed {
+    timed(job, pool, &functions::AGAINST)
+}
+
+/// Performs what is no action's and one child.
+fn timed(job: &Job, pool: &Pool, function: &'static Function) -> Performed {
     if let Some(lost) = no_scratch(job) {
         return lost;
     }
-    let step = Step { job, name: "main", function: &functions::SCREEN, more: More::Nothing {}, read: Vec::new() };
+    let step = Step { job, name: "main", function, more: More::Nothing {}, read: Vec::new() };
     concluded(&step, &alone(pool, &SharedDispatcher::default(), &Cancel::default()))
 }
 

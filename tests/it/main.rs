@@ -107,6 +107,7 @@ mod real {
     mod tutorial;
     mod sweep;
     mod improved;
+    mod against;
 }
 
 mod python_suites;

@@ -162,11 +162,14 @@ pub const SWEEP: Function =
 /// Times a candidate beside the kernel that it is to replace.
 pub const SCREEN: Function = Function { name: "screen:screen", is_timed: true, ..PLAIN };
 
+/// Times two versions of a kernel beside each other.
+pub const AGAINST: Function = Function { name: "against:against", is_timed: true, ..PLAIN };
+
 /// Writes a case as files that run without t2t.
 pub const REPRO: Function = Function { name: "repro:write", is_trusted: true, ..PLAIN };
 
 /// All of them.
-pub const FUNCTIONS: [&Function; 16] = [
+pub const FUNCTIONS: [&Function; 17] = [
     &CALIBRATE,
     &ANALYZE,
     &COMPILE,
@@ -182,6 +185,7 @@ pub const FUNCTIONS: [&Function; 16] = [
     &SAMPLE,
     &SWEEP,
     &SCREEN,
+    &AGAINST,
     &REPRO,
 ];
 

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AdoptedEntry, AnalysisFailure, Failure, Signatures, ToldModules, Unclear};
 use crate::{
-    Analysis, Baseline, Bench, Calibration, Evidence, Launches, Progress, Resources, Screen, Sweep, Taken, TritonCache,
-    Tune, Verdict,
+    Against, Analysis, Baseline, Bench, Calibration, Evidence, Launches, Progress, Resources, Screen, Sweep, Taken,
+    TritonCache, Tune, Verdict,
 };
 
 /// What was written of a case.
@@ -52,6 +52,10 @@ pub struct Cost {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Documents {
+    /// The document `against`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Against"))]
+    pub against: Option<Against>,
     /// The document `analysis`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Analysis"))]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Analysis, AnalysisFailure, Baseline, Bench, Calibration, Common, Declaration, Evidence, Failure, Launches,
+    Against, Analysis, AnalysisFailure, Baseline, Bench, Calibration, Common, Declaration, Evidence, Failure, Launches,
     OfAnalyze, OfBaseline, OfBench, OfCheck, OfCompile, OfCompileCuda, OfRepro, OfScreen, OfSweep, OfTiming, OfVariant,
     Progress, Protocol, Reply, Resources, Screen, Sweep, ToCandidate, ToFollow, ToJudge, ToRepro, ToSample,
     TritonCache, Tune, Variant, Verdict,
@@ -45,7 +45,7 @@ request!(BenchRequest, "What `bench.bench` is told.": common: Common, of_op: cra
 request!(SampleRequest, "What `sample.judge_sample` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfBench, more: ToSample);
 request!(BaselineRequest, "What `baseline.baseline` is told.": common: Common, of_op: crate::OfOp, part: OfBaseline);
 request!(SweepRequest, "What `sweep.sweep` is told.": common: Common, of_op: crate::OfOp, part: OfSweep);
-request!(ScreenRequest, "What `screen.screen` is told.": common: Common, of_op: crate::OfOp, part: OfScreen);
+request!(ScreenRequest, "What `screen.screen` and `against.against` are told.": common: Common, of_op: crate::OfOp, part: OfScreen);
 request!(ReproRequest, "What `repro.write` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfRepro, more: ToRepro);
 
 /// Returns the schema: one JSON Schema whose definitions are the types.
@@ -96,6 +96,7 @@ pub fn schema() -> Value {
         Calibration,
         Sweep,
         Screen,
+        Against,
         Analysis,
     );
     let mut definitions: Map<String, Value> = generator.take_definitions(true);

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::render::build_page::BuildPage;
 use crate::render::op_page::OpPage;
 
+pub mod against;
 pub mod attempts;
 pub mod bench_table;
 pub mod build_page;

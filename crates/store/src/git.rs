@@ -59,6 +59,11 @@ pub fn index_lock(root: &Path) -> Option<PathBuf> {
     Some(root.join(path.trim_end_matches('\n')))
 }
 
+/// Returns what the file at `path`, relative to the folder `root`, held at `commit`.
+pub fn file(root: &Path, commit: &str, path: &str) -> Result<Vec<u8>, NoAnswer> {
+    git(root, ["cat-file", "blob", &format!("{commit}:./{path}")])
+}
+
 /// Writes the files that the folder `root` held at `commit` into `folder`. Links and special files are left out.
 pub fn check_out(root: &Path, commit: &str, folder: &Path) -> Result<(), NoAnswer> {
     let archive = git(root, ["archive", "--format=tar", commit])?;

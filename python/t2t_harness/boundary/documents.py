@@ -85,6 +85,52 @@ class AdoptedInput(TypedDict):
 
 
 @final
+class Against(TypedDict):
+    """The document `against`: two versions of a kernel, in pairs of runs. Ratios are the other version's time over the present one's."""
+
+    clock: str
+    """`cuda-events` or `host`."""
+    device_s: float
+    """Seconds from the first call to the end, which the device was held for."""
+    error: float
+    """How often the interval of a size may miss."""
+    model: str
+    """The device class."""
+    pairs: int
+    """How many pairs of runs were made at each size."""
+    sizes: dict[str, AgainstSize]
+    """The sizes."""
+    telemetry: Snapshot | None
+    """What the device was doing."""
+
+
+@final
+class AgainstSize(TypedDict):
+    """Two versions of a kernel at a size."""
+
+    binding: dict[str, int]
+    """The lengths of its dims."""
+    dtype: str
+    """Its dtype."""
+    high: float
+    """The upper bound."""
+    low: float
+    """The lower bound of its interval."""
+    other_ms: float
+    """That of the other's."""
+    present_ms: float
+    """The mean time of the present version's runs, in ms."""
+    ratio: float
+    """The geometric mean of the ratios of the pairs."""
+    verdict: AgainstVerdict
+    """What the interval tells."""
+
+
+AgainstVerdict: TypeAlias = Literal["faster", "slower", "same", "open"]
+"""What two versions of a kernel are to each other at a size."""
+
+
+@final
 class Analysis(TypedDict):
     """What an op is and does, as docs/reference/analyze.md says."""
 
@@ -875,6 +921,8 @@ class Documentation(TypedDict):
 class Documents(TypedDict):
     """The documents of a reply: each function leaves some of them."""
 
+    against: NotRequired[Against]
+    """The document `against`."""
     analysis: NotRequired[Analysis]
     """The document `analysis`."""
     baseline: NotRequired[Baseline]
@@ -1810,7 +1858,7 @@ ScreenReason: TypeAlias = Literal["faster", "slower", "no-gain", "pairs", "time"
 
 @final
 class ScreenRequest(TypedDict):
-    """What `screen.screen` is told."""
+    """What `screen.screen` and `against.against` are told."""
 
     candidate: Variant
     """The kernel that may take its place."""

@@ -69,13 +69,47 @@ def end(incumbent: Sequence[float], candidate: Sequence[float], *, is_spent: boo
     pairs = len(candidate)
     if pairs not in LOOKS and not is_spent:
         return None
-    logarithms = [math.log(own / other) for own, other in zip(candidate, incumbent, strict=True)]
-    middle, within = statistics.mean(logarithms), half_width(logarithms)
-    low, high = middle - within, middle + within
+    middle, low, high = interval(candidate, incumbent)
     why = why_of(low, high)
     if why is None and (is_spent or pairs >= LOOKS[-1]):
         why = "pairs" if pairs >= LOOKS[-1] else "time"
     return None if why is None else End(pairs, why, math.exp(middle), math.exp(low), math.exp(high))
+
+
+def interval(times: Sequence[float], others: Sequence[float]) -> tuple[float, float, float]:
+    """Returns the mean logarithm of the ratio of `times` to `others`, those of the same pairs, and the bounds of its interval at a look."""
+    logarithms = [math.log(own / other) for own, other in zip(times, others, strict=True)]
+    middle, within = statistics.mean(logarithms), half_width(logarithms)
+    return middle, middle - within, middle + within
+
+
+Verdict: TypeAlias = Literal["faster", "slower", "same", "open"]
+"""What an interval tells of two kernels: which one is faster, that they differ by less than `WORTH`, or nothing."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times as long one kernel takes as the other, with an interval."""
+
+    ratio: float
+    """The geometric mean of the ratios of the pairs."""
+    low: float
+    high: float
+    """The bounds of its interval; 0 and infinity where one pair was made."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """Returns what it tells of the other kernel."""
+        if self.low > 1:
+            return "faster"
+        if self.high < 1:
+            return "slower"
+        return "same" if self.low > 1 - WORTH and self.high < 1 / (1 - WORTH) else "open"
+
+
+def ratio(times: Sequence[float], others: Sequence[float]) -> Ratio:
+    """Returns the ratio of `times` to `others`, those of the same pairs, at a look: at most one in 1 / `ERROR` of such ratios has an interval at any look that misses."""
+    return Ratio(*map(math.exp, interval(times, others)))
 
 
 def half_width(logarithms: Sequence[float]) -> float:

@@ -7,6 +7,7 @@ imported only inside functions.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from t2t_harness.sources import loading
 from t2t_harness.triton import stage
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Reply, Screen, ScreenRequest, Tune, Variant
+    from t2t_harness.boundary.documents import Documents, Reply, Screen, ScreenRequest, Tune, Variant
     from t2t_harness.sources.entry import Entry
     from t2t_harness.triton.tuner import Config, Tuner
 
@@ -70,6 +71,7 @@ class Screening:
 class Size:
     """One size: its inputs, and the runs of each subject."""
 
+    case: cases.Case
     buffers: timing.Buffers
     subjects: dict[str, passes.Subject]
     runs: dict[str, timing.Runs]
@@ -77,7 +79,12 @@ class Size:
 
 @spans.told
 def screen(request: ScreenRequest) -> Reply:
-    """Returns the reply with the document `screen`. Times are in ms, and Finals sums over the sizes.
+    """Returns the reply with the document `screen`, or as `paired` says. Times are in ms, and Finals sums over the sizes."""
+    return paired(request, screen_of)
+
+
+def paired(request: ScreenRequest, measure: Callable[[Screening], Documents]) -> Reply:
+    """Returns the reply with what `measure` returns of the two kernels, once both are loaded.
 
     Rejected with class `exception`, or `memory`, and a `failure` where a wrapper raises, or where a module replaced what times it.
     """
@@ -92,7 +99,7 @@ def screen(request: ScreenRequest) -> Reply:
             for who in SUBJECTS:
                 with stage.pretending(found.lane):
                     found.entries[who] = loading.load_entry(request["root"], variant_of(request, who))
-            finals, end = screened(found)
+            documents = measure(found)
         except SystemExit:
             raise
         except BaseException as error:
@@ -102,9 +109,15 @@ def screen(request: ScreenRequest) -> Reply:
     if replaced := clock.replaced():
         message = f"a kernel's module replaced what times it: {', '.join(replaced)}"
         return rejected(request, "exception", message)
+    return {"outcome": "passed", "class": None, "cites": False, "documents": documents, "files": {}}
+
+
+def screen_of(found: Screening) -> Documents:
+    """Returns the document `screen`. Raises what a wrapper raises."""
+    finals, end = screened(found)
     document: Screen = {
-        "clock": clock.name,
-        "model": request["model"],
+        "clock": found.clock.name,
+        "model": found.request["model"],
         "pairs": end.pairs,
         "why": end.why,
         "may_win": end.may_win,
@@ -115,9 +128,9 @@ def screen(request: ScreenRequest) -> Reply:
         "incumbent_ms": finals["incumbent"],
         "candidate_ms": finals["candidate"],
         "device_s": found.device_s,
-        "telemetry": telemetry.snapshot(request),
+        "telemetry": telemetry.snapshot(found.request),
     }
-    return {"outcome": "passed", "class": None, "cites": False, "documents": {"screen": document}, "files": {}}
+    return {"screen": document}
 
 
 def rejected(request: ScreenRequest, class_: str, message: str, error: BaseException | None = None) -> Reply:
@@ -139,12 +152,7 @@ def variant_of(request: ScreenRequest, who: str) -> Variant:
 
 def screened(found: Screening) -> tuple[dict[str, list[float]], screening.End]:
     """Returns the Finals of each subject, one a pair, and the end of the screening. Raises what a wrapper raises."""
-    found.tuned = {"incumbent": found.request["tune"] or untuned(), "candidate": untuned()}
-    timed = timing.timed_cases(found.request)
-    quiet.awaited(found.request)
-    found.begun_s = found.clock.counter()
-    sizes = [prepared(found, case) for case in timed.values()]
-    found.clock.warm([subject.call for size in sizes for subject in size.subjects.values()])
+    sizes = list(begun(found).values())
     found.until_s = max(found.begun_s + SPENT_S, found.clock.counter() + LEAST_S)
     finals: dict[str, list[float]] = {who: [] for who in SUBJECTS}
     for pair in range(screening.LOOKS[-1]):
@@ -159,12 +167,23 @@ def screened(found: Screening) -> tuple[dict[str, list[float]], screening.End]:
     raise AssertionError("the last look is no end")
 
 
+def begun(found: Screening) -> dict[str, Size]:
+    """Returns the sizes by name, small ones first, once nothing disturbs a measurement and the device runs at the clock that it keeps under load. Raises what a wrapper raises."""
+    found.tuned = {"incumbent": found.request["tune"] or untuned(), "candidate": untuned()}
+    timed = timing.timed_cases(found.request)
+    quiet.awaited(found.request)
+    found.begun_s = found.clock.counter()
+    sizes = {size: prepared(found, case) for size, case in timed.items()}
+    found.clock.warm([subject.call for size in sizes.values() for subject in size.subjects.values()])
+    return sizes
+
+
 def prepared(found: Screening, case: cases.Case) -> Size:
     """Returns a size whose wrappers have been called once: what they launch is loaded, and what is autotuned is tuned. Raises what they raise."""
     which = passes.of(found.request)
     buffers = passes.buffers_of(which, found.request["op"], case, timing.device_of(found.lane))
     subjects = {who: prepared_subject(found, who, case, buffers) for who in SUBJECTS}
-    return Size(buffers, subjects, {who: timing.Runs(found.clock, found.protocol) for who in SUBJECTS})
+    return Size(case, buffers, subjects, {who: timing.Runs(found.clock, found.protocol) for who in SUBJECTS})
 
 
 def prepared_subject(found: Screening, who: str, case: cases.Case, buffers: timing.Buffers) -> passes.Subject:

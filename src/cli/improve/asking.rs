@@ -18,8 +18,8 @@ use t2t_spec::Profile;
 use t2t_store::assets;
 
 use super::subject::Subject;
-use super::trial::{Built, Refused};
 use crate::cli::error::CliError;
+use crate::cli::trial::{Built, Refused};
 use crate::engine::{Asked, Asking, LONGEST_NEIGHBOUR, NEIGHBOURS, question, text};
 
 /// The kernel to beat, as an author is told of it.

@@ -14,6 +14,7 @@ use t2t_store::fs;
 
 use crate::cli::error::CliError;
 use crate::cli::plan::plans;
+use crate::cli::trial::Kernel;
 use crate::session::Session;
 
 /// The kernel of a variant, and the author that is asked for a better one.
@@ -70,6 +71,11 @@ impl<'a> Subject<'a> {
             hint: Some(format!("`t2t build {place}` makes kernels that a generator writes")),
         })?;
         Ok(Self { session, op, variant, file, source, generator, author })
+    }
+
+    /// Returns the kernel whose versions are tried.
+    pub(super) fn kernel(&self) -> Kernel<'a> {
+        Kernel { session: self.session, op: self.op, variant: self.variant }
     }
 
     /// Returns the variant as targets name it.

@@ -81,6 +81,33 @@ def test_it_errs_no_oftener_than_said(spread: float) -> None:
     assert called["missed"] <= screening.ERROR * screenings, called
 
 
+def told(ratio: float, seed: int, spread: float) -> tuple[int, screening.Ratio]:
+    """Returns at which look two versions of a kernel are told apart, if at any, and their ratio there."""
+    present, other = pairs(ratio, seed, spread)
+    for look in screening.LOOKS:
+        found = screening.ratio(other[:look], present[:look])
+        if found.verdict != "open":
+            return look, found
+    return 0, found
+
+
+def test_a_ratio_tells_who_is_faster_or_that_both_are_alike_or_nothing() -> None:
+    look, twice = told(2.0, 11, 0.02)
+    assert (look, twice.verdict) == (3, "faster") and twice.ratio == pytest.approx(2.0, rel=0.05)
+    _, half = told(0.5, 12, 0.02)
+    assert half.verdict == "slower" and half.low < 0.5 * 1.05 and half.high < 1
+    _, alike = told(1.0, 13, 0.002)
+    assert alike.verdict == "same" and 0.99 < alike.low < alike.high < 1.0102
+    look, unclear = told(1.0, 14, 0.2)
+    assert (look, unclear.verdict) == (0, "open") and unclear.low < 1 < unclear.high
+
+
+def test_equal_versions_are_told_apart_no_oftener_than_said() -> None:
+    runs = 2000
+    apart = sum(told(1.0, seed, 0.02)[1].verdict in ("faster", "slower") for seed in range(runs))
+    assert apart <= screening.ERROR * runs, apart
+
+
 def request(sweep: dict[str, Any], candidate: str) -> dict[str, Any]:
     """Returns the request of a screening of a candidate of the folder of a sweep's request."""
     variants = {one["name"]: one for one in sweep.pop("variants")}
@@ -107,5 +134,27 @@ def test_two_kernels_are_timed_in_pairs(request_of: dict[str, Any]) -> None:  # 
 @pytest.mark.parametrize(("name", "message"), [("small", "too large"), ("broken", "nothing_of_that_name")])
 def test_a_candidate_that_raises_is_rejected(request_of: dict[str, Any], name: str, message: str) -> None:  # noqa: F811
     reply = ask("screen.screen", request(request_of, name), interpreter=True)
+    assert (reply["outcome"], reply["class"]) == ("rejected", "exception")
+    assert message in reply["documents"]["failure"]["message"]
+
+
+def test_two_versions_have_an_interval_at_each_size(request_of: dict[str, Any]) -> None:  # noqa: F811
+    slow = Path(request_of["root"]) / "kernels/op/small.py"
+    text = (slow.parent / "right.py").read_text()
+    slow.write_text(text.replace("    return out", "    __import__('time').sleep(0.1)\n    return out"))
+    asked = request(request_of, "small")
+    reply = ask("against.against", asked, interpreter=True)
+    assert reply["outcome"] == "passed", reply["documents"]
+    document = reply["documents"]["against"]
+    assert set(document["sizes"]) == set(asked["op"]["sizes"]) and document["pairs"] >= 3
+    for size in document["sizes"].values():
+        # The candidate of the request is the present version.
+        assert size["verdict"] == "slower" and 0 < size["low"] <= size["ratio"] <= size["high"] < 1
+        assert size["present_ms"] > 100 > size["other_ms"] > 0
+
+
+@pytest.mark.parametrize(("name", "message"), [("small", "too large"), ("broken", "nothing_of_that_name")])
+def test_a_version_that_raises_is_rejected(request_of: dict[str, Any], name: str, message: str) -> None:  # noqa: F811
+    reply = ask("against.against", request(request_of, name), interpreter=True)
     assert (reply["outcome"], reply["class"]) == ("rejected", "exception")
     assert message in reply["documents"]["failure"]["message"]

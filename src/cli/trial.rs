@@ -1,6 +1,7 @@
 //! The trial: a copy of what of a workspace counts for its kernels, in which candidates are built. Its results are kept in the workspace's own store.
 //!
-//! A key names no folder, so a candidate's results stand for the workspace once its file has that place. It does not know what becomes of a candidate.
+//! A key names no folder, so a candidate's results stand for the workspace once its file has that place. It does not know what becomes of a candidate. `t2t improve` and
+//! `t2t bench --against` stand on it.
 
 use std::collections::BTreeSet;
 use std::env;
@@ -12,19 +13,21 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use t2t_host::device::{self, DeviceLock, Holder};
 use t2t_host::interrupt::Interrupt;
+use t2t_host::pool::Pool;
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::event::Event;
 use t2t_model::record::{Outcome, Record};
 use t2t_plan::graph::pick::{Force, Selection, pick};
 use t2t_plan::schedule::Settled;
-use t2t_protocol::{Failure, OfScreen, Part, Screen, Variant as ToldVariant, read};
+use t2t_protocol::{Against, Failure, OfScreen, Part, Screen, Variant as ToldVariant, read};
 use t2t_report::figures;
+use t2t_spec::{Op, Variant};
 use t2t_store::fs;
 
-use super::subject::Subject;
-use crate::cli::error::CliError;
-use crate::cli::remote::OpenedRemote;
-use crate::cli::{BuildArguments, Common, context, setup, streams};
+use super::error::CliError;
+use super::remote::OpenedRemote;
+use super::{BuildArguments, Common, context, setup, streams};
+use crate::engine::job::Job;
 use crate::engine::perform::{self, Performed};
 use crate::engine::request::{Given, Requests, told};
 use crate::engine::{self, Report, Settings, evidence};
@@ -42,9 +45,20 @@ pub(super) const JUDGED: [Phase; 2] = [Phase::Compile, Phase::Check];
 /// The phases of a bench that counts.
 pub(super) const MEASURED: [Phase; 4] = [Phase::Compile, Phase::Check, Phase::Tune, Phase::Bench];
 
+/// The kernel whose versions are tried: that of a variant which has a Python file of the workspace.
+#[derive(Clone, Copy)]
+pub(super) struct Kernel<'a> {
+    /// The workspace.
+    pub(super) session: &'a Session,
+    /// The op.
+    pub(super) op: &'a Op,
+    /// The variant.
+    pub(super) variant: &'a Variant,
+}
+
 /// A trial.
 pub(super) struct Trial<'a> {
-    subject: &'a Subject<'a>,
+    kernel: Kernel<'a>,
     root: PathBuf,
     options: Options,
     settings: Settings,
@@ -57,6 +71,9 @@ pub(super) struct Built {
     report: Report,
     place: Target,
 }
+
+/// What times two kernels in one process.
+type Performs = fn(&Job, &Pool) -> Performed;
 
 /// Why a kernel is none that can win.
 #[derive(Debug)]
@@ -78,10 +95,14 @@ pub(super) struct Beside {
 }
 
 impl<'a> Trial<'a> {
-    /// Makes the trial of a subject anew.
-    pub(super) fn make(subject: &'a Subject<'a>, common: &Common, interrupt: &'a Interrupt) -> Result<Self, CliError> {
-        let session = subject.session;
-        let root = session.cache.join("improve").join(&subject.op.name).join("trial");
+    /// Makes the trial of a kernel anew, in the folder `root`.
+    pub(super) fn make(
+        kernel: Kernel<'a>,
+        root: PathBuf,
+        common: &Common,
+        interrupt: &'a Interrupt,
+    ) -> Result<Self, CliError> {
+        let session = kernel.session;
         mirror(session, &root).with_context(|| format!("cannot write to `{}`", root.display()))?;
         let options = Options {
             cache: Some(session.cache.clone()),
@@ -93,7 +114,7 @@ impl<'a> Trial<'a> {
         let settings = setup::settings(common, &BuildArguments::default(), session, &OpenedRemote::default())?;
         // Most candidates are of no use to anybody else.
         let settings = Settings { remote: None, ..settings };
-        Ok(Self { subject, root, options, settings, interrupt })
+        Ok(Self { kernel, root, options, settings, interrupt })
     }
 
     /// Removes the copy of the workspace.
@@ -103,7 +124,7 @@ impl<'a> Trial<'a> {
 
     /// Builds these phases of the kernel whose file holds `source`, and `others` beside it.
     pub(super) fn build(&self, source: &[u8], phases: &[Phase], others: &[&str]) -> Result<Built, CliError> {
-        let Subject { op, variant, .. } = self.subject;
+        let Kernel { op, variant, .. } = self.kernel;
         let file = self.root.join(&variant.file);
         fs::write(&file, source).with_context(|| format!("cannot write `{}`", file.display()))?;
         let session = Session::open(&self.root, &self.options, self.interrupt)?;
@@ -127,16 +148,25 @@ impl<'a> Trial<'a> {
 
     /// Times a kernel that was built beside the one to be replaced.
     pub(super) fn screen(&self, built: &Built, beside: &Beside) -> Result<Result<Screen, Refused>, CliError> {
-        let file = incumbent_file(&self.subject.variant.file);
-        let path = self.root.join(&file);
-        fs::write(&path, &beside.source).with_context(|| format!("cannot write `{}`", path.display()))?;
-        let performed = self.perform(built, beside, file);
-        // No candidate finds it there when it is checked.
-        let _ = fs::remove(&path);
-        screened(&performed?)
+        said(&self.paired(built, beside, perform::screen)?, "screen")
     }
 
-    fn perform(&self, built: &Built, beside: &Beside, file: String) -> Result<Performed, CliError> {
+    /// Times the kernel that was built last against another version of it.
+    pub(super) fn against(&self, built: &Built, beside: &Beside) -> Result<Result<Against, Refused>, CliError> {
+        said(&self.paired(built, beside, perform::against)?, "against")
+    }
+
+    fn paired(&self, built: &Built, beside: &Beside, perform: Performs) -> Result<Performed, CliError> {
+        let file = incumbent_file(&self.kernel.variant.file);
+        let path = self.root.join(&file);
+        fs::write(&path, &beside.source).with_context(|| format!("cannot write `{}`", path.display()))?;
+        let performed = self.perform(built, beside, file, perform);
+        // No candidate finds it there when it is checked.
+        let _ = fs::remove(&path);
+        performed
+    }
+
+    fn perform(&self, built: &Built, beside: &Beside, file: String, perform: Performs) -> Result<Performed, CliError> {
         let (session, shares) = (&built.session, &self.settings.shares);
         let requests = Requests {
             spec: &session.spec,
@@ -166,18 +196,18 @@ impl<'a> Trial<'a> {
         let part = OfScreen { protocol, incumbent, candidate, tune: beside.tune.clone() };
         job.arguments.variant = None;
         job.arguments.part = Part::Screen(Box::new(part));
-        let Some(uuid) = &job.device else { return Ok(perform::screen(&job, &session.pool)) };
+        let Some(uuid) = &job.device else { return Ok(perform(&job, &session.pool)) };
         let locks = device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref());
         let who = || Holder {
             pid: context::process(),
             target: format!("screening of {}", built.place.place()),
-            workspace: self.subject.session.root.to_string_lossy().into_owned(),
+            workspace: self.kernel.session.root.to_string_lossy().into_owned(),
             since: figures::moment(fs::now()),
         };
         let waiting = |holder: &str| streams::say(&format!("waiting: device {uuid}, held by {holder}"));
         let held = DeviceLock::take(&locks, uuid, who, waiting, || self.interrupt.is_set());
         match held.context("cannot lock the device")? {
-            Some(_held) => Ok(perform::screen(&job, &session.pool)),
+            Some(_held) => Ok(perform(&job, &session.pool)),
             None => Err(CliError::Interrupted),
         }
     }
@@ -244,13 +274,13 @@ impl Built {
     }
 }
 
-/// Returns what a screening came to. Fails where the machine did.
-fn screened(performed: &Performed) -> Result<Result<Screen, Refused>, CliError> {
+/// Returns the document of this name that pairs of runs came to. Fails where the machine did.
+fn said<T: DeserializeOwned>(performed: &Performed, name: &str) -> Result<Result<T, Refused>, CliError> {
     let document = |name: &str| performed.documents.get(name);
     match &performed.outcome {
         Some(Outcome::Passed) => {
-            let screen: Option<Screen> = document("screen").and_then(|bytes| read::document(bytes).ok());
-            Ok(Ok(screen.ok_or_else(|| CliError::machine("the screening left no document"))?))
+            let found: Option<T> = document(name).and_then(|bytes| read::document(bytes).ok());
+            Ok(Ok(found.ok_or_else(|| CliError::machine(format!("the document `{name}` is missing")))?))
         }
         Some(Outcome::Rejected { class }) => {
             let failure: Option<Failure> = document("failure").and_then(|bytes| read::document(bytes).ok());
@@ -258,7 +288,7 @@ fn screened(performed: &Performed) -> Result<Result<Screen, Refused>, CliError> 
             Ok(Err(Refused { phase: "screen", failure }))
         }
         Some(Outcome::Lost { reason } | Outcome::NotJudged { reason }) => Err(CliError::machine(reason.clone())),
-        None => Err(CliError::machine("the screening ended without an outcome")),
+        None => Err(CliError::machine("the process that timed both ended without an outcome")),
     }
 }
 
