@@ -68,8 +68,8 @@ mod watch;
 
 use self::arguments::{
     AddArguments, AdoptArguments, AffectedArguments, AttemptsArguments, BenchArguments, BuildArguments,
-    CompareArguments, ExportArguments, GenerateArguments, GraphFormat, ImportForm, ImproveArguments, NewArguments,
-    ReportFormat, ReproArguments, Service, Stage, Targets, WatchArguments,
+    CompareArguments, ExportArguments, ExportForm, GenerateArguments, GraphFormat, ImportForm, ImproveArguments,
+    NewArguments, ReportFormat, ReproArguments, Service, Stage, Targets, WatchArguments,
 };
 use self::error::CliError;
 

@@ -13,13 +13,18 @@ import torch
 Wrapper = Callable[..., Any]
 
 
-@functools.cache
-def load(module: str, entry: str) -> Wrapper:
-    """Returns the wrapper `entry` of `module`, which is imported with the first call."""
-    found: Any = importlib.import_module(module)
+def named(module: str, entry: str) -> Wrapper:
+    """Returns what `entry` is in `module`, which is imported: with a dot before its name from this package."""
+    found: Any = importlib.import_module(module, __package__)
     for part in entry.split("."):
         found = getattr(found, part)
     return found  # type: ignore[no-any-return]
+
+
+@functools.cache
+def load(module: str, entry: str) -> Wrapper:
+    """Returns the wrapper `entry` of `module`, which is imported with the first call."""
+    return named(module, entry)
 
 
 def call(wrapper: Wrapper, inputs: Mapping[str, Any], others: Mapping[str, Any]) -> Any:

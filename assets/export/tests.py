@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
 import math
@@ -54,6 +53,12 @@ def sizes(declaration: Mapping[str, Any]) -> dict[str, dict[str, int]]:
     return {**declaration["sizes"], **declaration["check_sizes"]} or {"only": {}}
 
 
+def smallest(declaration: Mapping[str, Any]) -> str:
+    """Returns the size of the fewest elements."""
+    known = sizes(declaration)
+    return min(known, key=lambda size: math.prod(known[size].values()))
+
+
 def cases() -> Iterator[Case]:
     """Yields all cases of all ops."""
     for op in TOLD["ops"]:
@@ -62,10 +67,9 @@ def cases() -> Iterator[Case]:
             for size in sizes(declaration):
                 for seed in range(declaration["seeds"]):
                     yield Case(op, size, dtype, seed, None)
-            smallest = min(sizes(declaration), key=lambda size: math.prod(sizes(declaration)[size].values()))
             for given in declaration["inputs"]:
                 if given.get("optional"):
-                    yield Case(op, smallest, dtype, 0, given["name"])
+                    yield Case(op, smallest(declaration), dtype, 0, given["name"])
 
 
 def bound(value: Any, binding: Mapping[str, int]) -> Any:
@@ -127,7 +131,7 @@ def reference(case: Case) -> Callable[..., Any]:
         if told["torch"].startswith("torch.Tensor."):
             return lambda **given: found(given.pop(next(iter(given))), **given)
         return found  # type: ignore[no-any-return]
-    found = importlib.import_module(told["reference"]["module"])
+    found = importlib.import_module(told["reference"]["module"], PACKAGE.__name__)
     for part in told["reference"]["name"].split("."):
         found = getattr(found, part)
     if not isinstance(found, type):
@@ -164,28 +168,9 @@ def copied(given: Mapping[str, Any], dtype: torch.dtype | None = None) -> dict[s
     return {name: copy(value) for name, value in given.items()}
 
 
-@contextlib.contextmanager
-def on_a_device() -> Iterator[None]:
-    """Has tensors of the CPU answer `is_cuda` as on a device while a kernel runs in Triton's interpreter: wrappers may insist on it."""
-    if DEVICE == "cuda":
-        yield
-        return
-    torch.Tensor.is_cuda = property(lambda _: True)  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        del torch.Tensor.is_cuda
-
-
 def exported(case: Case) -> Callable[..., Any]:
     """Returns the exported function of a case."""
-    function = getattr(PACKAGE, TOLD["ops"][case.op]["function"])
-
-    def call(**given: Any) -> Any:
-        with on_a_device():
-            return function(**given)
-
-    return call
+    return getattr(PACKAGE, TOLD["ops"][case.op]["function"])  # type: ignore[no-any-return]
 
 
 def results(found: Any) -> list[Any]:
@@ -253,7 +238,7 @@ def compare(case: Case, given: Mapping[str, Any], got: list[Any], own: list[Any]
         word = how.get("compare", "close")
         if word == "ignore" or not isinstance(other, torch.Tensor):
             continue
-        if word == "exact" or (word in ("close", "set", "rows") and not other.is_floating_point()):
+        if word in ("exact", "indices") or (word in ("close", "set", "rows") and not other.is_floating_point()):
             tolerance = [0.0, 0.0]
         else:
             tolerance = {**declaration["tolerances"], **how.get("tolerances", {})}[
@@ -262,7 +247,6 @@ def compare(case: Case, given: Mapping[str, Any], got: list[Any], own: list[Any]
         if word == "indices":
             source = by_name[how["of"]] if how["of"] in by_name else given[how["of"]]
             one, other = picked(source, one, how["dim"]), picked(source, other, how["dim"])
-            tolerance = [0.0, 0.0]
         elif word == "set":
             one, other = one.sort(dim=-1).values, other.sort(dim=-1).values
         elif word == "rows":
@@ -287,7 +271,12 @@ def leaves(case: Case, given: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     """Returns the inputs whose gradients are compared, which ask for them from now on: those that ops.yaml names, or all."""
     every = declared(case.op)["inputs"]
     inputs = [one["name"] for one in every if one.get("requires_grad")] or [one["name"] for one in every]
-    found = {name: given[name] for name in given if name in inputs and isinstance(given[name], torch.Tensor)}
+    named: dict[str, Any] = {}
+    for name, value in given.items():
+        # A member of a list is declared by its number.
+        members = enumerate(value) if isinstance(value, list) else ()
+        named.update({name: value, **{f"{name}.{number}": member for number, member in members}})
+    found = {name: value for name, value in named.items() if name in inputs and isinstance(value, torch.Tensor)}
     return {name: value.requires_grad_() for name, value in found.items() if value.is_floating_point()}
 
 

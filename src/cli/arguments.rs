@@ -105,6 +105,10 @@ pub(super) struct ExportArguments {
 pub(super) enum ExportForm {
     /// A Python package that pip installs, with functions of torch's signatures
     Package,
+    /// Such a package whose functions are operators of torch, for torch.compile
+    TorchLibrary,
+    /// A project for Hugging Face's kernel-builder, with the functions
+    HfKernel,
 }
 
 impl ExportForm {
@@ -112,6 +116,8 @@ impl ExportForm {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Package => "package",
+            Self::TorchLibrary => "torch-library",
+            Self::HfKernel => "hf-kernel",
         }
     }
 }

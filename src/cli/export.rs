@@ -1,4 +1,4 @@
-//! `t2t export`: the chosen kernels of ops as something that is used without t2t: a Python package.
+//! `t2t export`: the chosen kernels of ops as something that is used without t2t: a Python package, operators of torch, or a project for Hugging Face's hub.
 //!
 //! It runs no kernel.
 
@@ -10,7 +10,7 @@ use t2t_spec::Op;
 use t2t_spec::names::suggestion;
 
 use super::error::CliError;
-use super::{Common, ExportArguments, context, streams};
+use super::{Common, ExportArguments, ExportForm, context, streams};
 use crate::session::Session;
 
 mod folder;
@@ -19,15 +19,14 @@ mod sources;
 mod kernel;
 mod subject;
 mod text;
+mod operator;
 mod tests_of;
+mod form;
 
 use self::kernel::Kernel;
 use self::sources::{Sources, identifier};
 use self::subject::Subject;
 use self::text::Exported;
-
-/// How functions find their kernels.
-const DISPATCH: &str = include_str!("../../assets/export/dispatch.py");
 
 /// The versions that a reader of provenance wants to know.
 const VERSIONS: [&str; 3] = ["python", "torch", "triton"];
@@ -35,13 +34,13 @@ const VERSIONS: [&str; 3] = ["python", "torch", "triton"];
 /// Runs the command.
 pub(crate) fn export(common: &Common, arguments: &ExportArguments) -> Result<u8, CliError> {
     let root = context::workspace()?;
-    let form = arguments.form.name();
-    let place = arguments.out.clone().unwrap_or_else(|| root.join("export").join(form));
+    let place = arguments.out.clone().unwrap_or_else(|| root.join("export").join(arguments.form.name()));
     let place = context::absolute(&place);
     if identifier(&arguments.name) != arguments.name || !arguments.name.is_ascii() {
         let message = format!("`{}` is no name of a Python package", arguments.name);
         return Err(CliError::misuse(message, "write `--name my_kernels`"));
     }
+    form::may_be_named(arguments.form, &arguments.name)?;
     // Before any work: what is there decides.
     folder::may_be_written(&place)?;
     let session = context::open(common, context::as_built(common)?, &Interrupt::default())?;
@@ -87,9 +86,8 @@ fn made(
     subjects: Vec<Subject<'_>>,
     arguments: &ExportArguments,
 ) -> Result<Made, CliError> {
-    let package = arguments.name.as_str();
-    let mut sources = Sources::new(session, package);
-    let mut references = tests_of::References::new();
+    let (form, package) = (arguments.form, arguments.name.as_str());
+    let mut sources = Sources::new(session);
     let known = known(common, session, &subjects)?;
     let mut ops = Vec::new();
     for subject in subjects {
@@ -98,35 +96,41 @@ fn made(
         let kernels: Vec<Kernel> =
             variants.map(|variant| Kernel::take(subject.op, variant, &mut sources)).collect::<Result<_, _>>()?;
         let reference = subject.op.reference.as_ref().map(|reference| sources.take(&reference.file)).transpose()?;
-        references.extend(reference.as_ref().map(|taken| (subject.op.name.clone(), taken.module.clone())));
         let wrapper = kernels.first().and_then(|kernel| kernel.parameters.clone()).unwrap_or_default();
         let text = reference.as_ref().map(|taken| taken.text.as_str());
         let parameters = signature::parameters(subject.op, known.get(&subject.op.name), text, &wrapper);
-        ops.push(Exported { subject, kernels, parameters });
+        ops.push(Exported { subject, kernels, reference, parameters });
     }
     distinct(&ops)?;
-    let home = format!("src/{package}");
+    let home = form::home(form, package);
     let mut files: BTreeMap<String, Vec<u8>> =
         sources.with_packages().into_iter().map(|(name, bytes)| (format!("{home}/{name}"), bytes)).collect();
     for op in &ops {
-        let callers = op.kernels.iter().map(|kernel| kernel.text(op.subject.op, &op.parameters));
-        let callers = callers.collect::<Result<Vec<_>, _>>()?;
-        files.insert(format!("{home}/{}.py", op.module()), text::module(package, op, &callers).into_bytes());
+        files.insert(format!("{home}/{}.py", op.module()), module(form, op)?.into_bytes());
     }
-    let provenance = text::provenance(arguments.form.name(), &versions(session), &ops, &sources.told());
+    let provenance = text::provenance(form.name(), &versions(session), &ops, &sources.told());
     let provenance = format!("{provenance:#}\n");
-    for (name, text) in [
-        (format!("{home}/__init__.py"), text::package(package, &ops)),
-        (format!("{home}/_dispatch.py"), DISPATCH.to_owned()),
+    let told = [
+        (format!("{home}/__init__.py"), text::package(&ops)),
         (format!("{home}/provenance.json"), provenance.clone()),
         ("provenance.json".to_owned(), provenance),
-        ("pyproject.toml".to_owned(), text::project(package)),
-        ("README.md".to_owned(), text::readme(package, &ops)),
-    ] {
-        files.insert(name, text.into_bytes());
-    }
-    tests_of::add(package, &session.root, &ops, &references, &mut files)?;
+        ("README.md".to_owned(), text::readme(package, &form::usage(form, package), &ops)),
+    ];
+    files.extend(form::files(form, package).into_iter().chain(told).map(|(name, text)| (name, text.into_bytes())));
+    tests_of::add(package, &session.root, &ops, &mut files)?;
     Ok(Made { files, lines: ops.iter().map(line).collect() })
+}
+
+/// Returns the module of an op.
+fn module(form: ExportForm, op: &Exported<'_>) -> Result<String, CliError> {
+    let callers = op.kernels.iter().map(|kernel| kernel.text(op.subject.op, &op.parameters));
+    let callers = callers.collect::<Result<Vec<_>, _>>()?;
+    Ok(match form {
+        ExportForm::Package | ExportForm::HfKernel => {
+            text::module(op, &callers, "_dispatch", &text::function(op, &op.served()))
+        }
+        ExportForm::TorchLibrary => text::module(op, &callers, operator::IMPORTS, &operator::text(op)?),
+    })
 }
 
 /// Asks torch what the functions of the ops take. Without an interpreter nobody knows.

@@ -90,6 +90,7 @@ mod real {
     pub mod adoption;
     mod examples;
     mod export;
+    mod export_forms;
     pub mod cuda;
     pub mod extensions;
     mod generated;

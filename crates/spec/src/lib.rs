@@ -205,7 +205,7 @@ pub struct Tensor {
     /// The argument's name in torch; of a member of a list with its number, as in `tensors.0`.
     pub(crate) name: String,
     /// The name of the list that it is a member of.
-    pub(crate) list: Option<String>,
+    pub list: Option<String>,
     /// The lengths of its dims.
     pub(crate) shape: Vec<Dim>,
     /// None where it follows the tested dtype.
@@ -213,11 +213,11 @@ pub struct Tensor {
     /// How its values are drawn.
     pub init: Init,
     /// Whether its gradient is checked where the op is checked backward.
-    pub(crate) requires_grad: bool,
+    pub requires_grad: bool,
     /// How it lies in memory: `contiguous`, `transposed`, `strided`, `channels_last`. Of several, cases take one after the other.
     pub(crate) layout: Layout,
     /// Whether it is absent in some cases.
-    pub(crate) optional: bool,
+    pub optional: bool,
 }
 
 /// One length of a shape.

@@ -170,7 +170,7 @@ pub(super) fn literal(op: &Op, value: &Value) -> Option<String> {
 }
 
 /// Returns whether a text may be an expression of the op's dims.
-fn is_length(op: &Op, text: &str) -> bool {
+pub(super) fn is_length(op: &Op, text: &str) -> bool {
     let settings = op.settings(Profile::Cuda);
     let dims: Vec<&String> =
         settings.sizes.values().chain(settings.check_sizes.values()).flat_map(|size| size.keys()).collect();

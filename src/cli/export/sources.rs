@@ -24,7 +24,6 @@ const HOMES: [&str; 2] = ["", "src/"];
 #[derive(Debug)]
 pub(super) struct Sources<'a> {
     session: &'a Session,
-    package: &'a str,
     /// Where each lies in the package → what it holds.
     pub(super) files: BTreeMap<String, Vec<u8>>,
     /// Where each lies in the package → the file of the workspace that it was.
@@ -34,7 +33,7 @@ pub(super) struct Sources<'a> {
 /// A file with all that it imports from the workspace.
 #[derive(Debug)]
 pub(super) struct Taken {
-    /// The name of its module in the package.
+    /// The name of its module, relative to the package.
     pub(super) module: String,
     /// What it holds.
     pub(super) text: String,
@@ -43,9 +42,9 @@ pub(super) struct Taken {
 }
 
 impl<'a> Sources<'a> {
-    /// Returns none, for the package of this name.
-    pub(super) fn new(session: &'a Session, package: &'a str) -> Self {
-        Self { session, package, files: BTreeMap::new(), was: BTreeMap::new() }
+    /// Returns none.
+    pub(super) fn new(session: &'a Session) -> Self {
+        Self { session, files: BTreeMap::new(), was: BTreeMap::new() }
     }
 
     /// Takes the Python file of the workspace at `file` with all that it imports from there. Fails where one cannot be read, is not UTF-8, or changed since the session was opened.
@@ -68,10 +67,10 @@ impl<'a> Sources<'a> {
                 return Err(unread(format!("`{one}` changed meanwhile")));
             }
             let text = String::from_utf8(held).map_err(|_| unread(format!("`{one}` is not UTF-8")))?;
-            let led = moved(&text, &|module| self.led(module, &reached));
+            let place = place(one.as_str());
+            let led = moved(&text, &|module| self.led(module, &place, &reached));
             let led = led.ok_or_else(|| unread(format!("`{one}` is no Python that can be read")))?;
             found.push(one.to_string());
-            let place = place(one.as_str());
             if *one == path {
                 own = Some(text);
             }
@@ -82,11 +81,11 @@ impl<'a> Sources<'a> {
             self.files.insert(place, led.into_bytes());
         }
         let text = own.ok_or_else(|| unread("no such file".to_owned()))?;
-        Ok(Taken { module: format!("{}.{}", self.package, module_of(&place(file))), text, files: found })
+        Ok(Taken { module: format!(".{}", module_of(&place(file))), text, files: found })
     }
 
-    /// Returns where a module of the workspace went, by the files that were reached; None for any other module.
-    fn led(&self, module: &str, reached: &BTreeSet<&str>) -> Option<String> {
+    /// Returns where a module of the workspace went, seen from the file at `from` in the package, by the files that were reached; None for any other module.
+    fn led(&self, module: &str, from: &str, reached: &BTreeSet<&str>) -> Option<String> {
         let path = module.replace('.', "/");
         let first = path.split('/').next().unwrap_or_default();
         let own = self.session.spec.sources.iter().map(|folder| format!("{folder}/"));
@@ -98,7 +97,10 @@ impl<'a> Sources<'a> {
             reached.iter().any(|path| *path == file || path.starts_with(&below))
         };
         let found = homes.iter().map(|home| format!("{home}{path}")).find(is_there)?;
-        Some(format!("{}.{}", self.package, module_of(&place(&found))))
+        let new = module_of(&place(&found));
+        let below = new.strip_prefix(HOME).unwrap_or(&new).trim_start_matches('.');
+        // As many dots as folders lead to HOME: a package may be loaded under any name.
+        Some(format!("{}{below}", ".".repeat(from.matches('/').count())))
     }
 
     /// Returns what `provenance.json` says of the files: where each lies in the package, where it was, and the digest of the bytes that it had there.

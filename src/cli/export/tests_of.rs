@@ -24,15 +24,11 @@ const FILES: [(&str, &str); 4] = [
 const READ: [&str; 10] =
     ["inputs", "kwargs", "outputs", "dtypes", "sizes", "check_sizes", "seeds", "tolerances", "mutates", "backward"];
 
-/// Op → the module of its reference in the package.
-pub(super) type References = BTreeMap<String, String>;
-
 /// Adds the tests to the files of the package. Fails where a file with values of an input cannot be read.
 pub(super) fn add(
     package: &str,
     root: &Path,
     ops: &[Exported<'_>],
-    references: &References,
     files: &mut BTreeMap<String, Vec<u8>>,
 ) -> Result<(), CliError> {
     files.extend(FILES.map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec())));
@@ -45,20 +41,20 @@ pub(super) fn add(
             })?;
             files.insert(format!("tests/{}", values_place(value)), bytes);
         }
-        told.insert(op.name.clone(), of_op(exported, references.get(&op.name)));
+        told.insert(op.name.clone(), of_op(exported));
     }
     let cases = json!({"package": package, "ops": told});
     files.insert("tests/cases.json".to_owned(), format!("{cases:#}\n").into_bytes());
     Ok(())
 }
 
-fn of_op(exported: &Exported<'_>, module: Option<&String>) -> Value {
+fn of_op(exported: &Exported<'_>) -> Value {
     let op = exported.subject.op;
-    let reference = op.reference.as_ref().zip(module);
+    let reference = op.reference.as_ref().zip(exported.reference.as_ref());
     json!({
         "function": exported.function(),
         "torch": op.torch.as_ref().map(TorchName::as_str),
-        "reference": reference.map(|(named, module)| json!({"module": module, "name": named.name, "init": named.init})),
+        "reference": reference.map(|(named, taken)| json!({"module": taken.module, "name": named.name, "init": named.init})),
         "cpu": declaration(op, Profile::Cpu),
         "cuda": declaration(op, Profile::Cuda),
     })

@@ -10,11 +10,11 @@ use t2t_spec::Op;
 
 use super::kernel::Kernel;
 use super::signature::Parameter;
-use super::sources::identifier;
+use super::sources::{Taken, identifier};
 use super::subject::Subject;
 
-/// The version of the package: that of what it is made with says nothing of the kernels.
-const VERSION: &str = "0.1.0";
+/// The version of a package: that of what it is made with says nothing of the kernels.
+pub(super) const VERSION: &str = "0.1.0";
 
 /// An op as it is written.
 #[derive(Debug)]
@@ -23,6 +23,8 @@ pub(super) struct Exported<'a> {
     pub(super) subject: Subject<'a>,
     /// All variants that go along, the chosen one first.
     pub(super) kernels: Vec<Kernel<'a>>,
+    /// The file of its reference, where that is what the op is.
+    pub(super) reference: Option<Taken>,
     /// What the function takes.
     pub(super) parameters: Vec<Parameter>,
 }
@@ -44,7 +46,7 @@ impl Exported<'_> {
     }
 
     /// Returns the parameters as Python defines them.
-    fn signature(&self) -> String {
+    pub(super) fn signature(&self) -> String {
         let mut text = String::new();
         let mut is_named = false;
         for one in &self.parameters {
@@ -58,11 +60,18 @@ impl Exported<'_> {
         text.trim_end_matches(", ").to_owned()
     }
 
-    fn tensors(&self) -> String {
+    /// Returns the names of the parameters, as a call has them.
+    pub(super) fn given(&self) -> String {
+        self.parameters.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Returns the call of the variant that serves the arguments.
+    pub(super) fn served(&self) -> String {
         let inputs = super::signature::inputs(self.subject.op);
         let names = self.parameters.iter().map(|one| &one.name).filter(|name| inputs.contains(name));
         // A tuple of one has a comma, too.
-        names.fold(String::new(), |text, name| text + name + ", ")
+        let tensors = names.fold(String::new(), |text, name| text + name + ", ");
+        format!("VARIANTS[_dispatch.choice(ON, CHOSEN, ({tensors}))]({})", self.given())
     }
 }
 
@@ -74,68 +83,54 @@ fn definition(op: &Op) -> String {
     }
 }
 
-/// Returns the module of an op, whose variants are called by the functions `callers`.
-pub(super) fn module(package: &str, op: &Exported<'_>, callers: &[String]) -> String {
+/// Returns the module of an op, whose variants are called by the functions `callers`. It needs the modules `imports` of the package, and `function` is what it exports.
+pub(super) fn module(op: &Exported<'_>, callers: &[String], imports: &str, function: &str) -> String {
     let chosen = &op.subject.chosen;
     let on = op.subject.elsewhere.iter().map(|(name, chosen)| format!("{name:?}: {:?}", chosen.variant));
     let variants = op.kernels.iter().map(|kernel| format!("    {:?}: {},\n", kernel.variant.name, kernel.caller()));
-    let given: Vec<&str> = op.parameters.iter().map(|one| one.name.as_str()).collect();
     format!(
         "\"\"\"`{definition}` by kernels in Triton that `t2t` checked and measured. Written by `t2t export`.\"\"\"\n\n\
-         from __future__ import annotations\n\nfrom typing import Any\n\nfrom {package} import _dispatch\n\n\
+         from __future__ import annotations\n\nfrom typing import Any\n\nfrom . import {imports}\n\n\
          CHOSEN = {variant:?}\n\
          \"\"\"The variant that was chosen on {device}.\"\"\"\n\n\
          ON: dict[str, str] = {{{on}}}\n\
          \"\"\"The name of a device, as its driver gives it: the variant that was chosen there, where it is another one.\"\"\"\n\n\n\
          {callers}\n\n\
-         VARIANTS = {{\n{variants}}}\n\n\n\
-         def {function}({signature}) -> Any:\n    \
-         \"\"\"Returns what `{definition}` returns.\"\"\"\n    \
-         return VARIANTS[_dispatch.choice(ON, CHOSEN, ({tensors}))]({given})\n",
+         VARIANTS = {{\n{variants}}}\n\n\n{function}",
         definition = op.definition(),
         variant = chosen.variant,
         device = chosen.device,
         on = on.collect::<Vec<_>>().join(", "),
         callers = callers.join("\n\n"),
         variants = variants.collect::<String>(),
-        function = op.function(),
-        signature = op.signature(),
-        tensors = op.tensors(),
-        given = given.join(", "),
+    )
+}
+
+/// Returns the function that is exported, which returns `value`.
+pub(super) fn function(op: &Exported<'_>, value: &str) -> String {
+    format!(
+        "def {}({}) -> Any:\n    \"\"\"Returns what `{}` returns.\"\"\"\n    return {value}\n",
+        op.function(),
+        op.signature(),
+        op.definition(),
     )
 }
 
 /// Returns the package's own module.
-pub(super) fn package(name: &str, ops: &[Exported<'_>]) -> String {
+pub(super) fn package(ops: &[Exported<'_>]) -> String {
     let mut text = "\"\"\"Operations of torch by kernels in Triton. Written by `t2t export`: `provenance.json` says where they come from.\"\"\"\n\n".to_owned();
     for op in ops {
-        let _ = writeln!(text, "from {name}.{} import {}", op.module(), op.function());
+        let _ = writeln!(text, "from .{} import {}", op.module(), op.function());
     }
     let names: Vec<String> = ops.iter().map(|op| format!("{:?}", op.function())).collect();
     let _ = write!(text, "\n__all__ = [{}]\n__version__ = {VERSION:?}\n", names.join(", "));
     text
 }
 
-/// Returns `pyproject.toml`.
-pub(super) fn project(name: &str) -> String {
-    format!(
-        "# Written by `t2t export`.\n\
-         [build-system]\nrequires = [\"setuptools>=77\"]\nbuild-backend = \"setuptools.build_meta\"\n\n\
-         [project]\nname = {distribution:?}\nversion = {VERSION:?}\n\
-         description = \"Operations of torch by kernels in Triton\"\nreadme = \"README.md\"\n\
-         requires-python = \">=3.10\"\ndependencies = [\"torch\", \"triton\"]\n\n\
-         [project.optional-dependencies]\ntest = [\"pytest\"]\n\n\
-         [tool.setuptools.packages.find]\nwhere = [\"src\"]\n\n\
-         [tool.setuptools.package-data]\n\"*\" = [\"*.json\"]\n",
-        distribution = name.replace('_', "-"),
-    )
-}
-
-/// Returns `README.md`.
-pub(super) fn readme(name: &str, ops: &[Exported<'_>]) -> String {
+/// Returns `README.md`, where `beginning` says how it is used.
+pub(super) fn readme(name: &str, beginning: &str, ops: &[Exported<'_>]) -> String {
     let mut text = format!(
-        "# {name}\n\nOperations of torch by kernels in Triton, written by `t2t export`.\n\n    pip install .\n    \
-         pip install pytest && pytest tests\n\n```python\nimport {name}\n```\n\n\
+        "# {name}\n\nOperations of torch by kernels in Triton, written by `t2t export`.\n\n{beginning}\n\
          | function | is | kernel | chosen on | torch takes so many times as long |\n| --- | --- | --- | --- | --- |\n"
     );
     for op in ops {
