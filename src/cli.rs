@@ -54,6 +54,7 @@ mod report;
 mod repro;
 mod revision;
 mod running;
+mod script;
 mod setup;
 mod signing;
 mod skill;

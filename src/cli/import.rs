@@ -4,19 +4,18 @@
 
 use std::env;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::Context;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use t2t_spec::names::Form;
 use t2t_spec::{Spec, entry};
-use t2t_store::{fs, secrets};
+use t2t_store::fs;
 
 use super::error::CliError;
-use super::{Common, ImportForm, context, held, init, streams};
+use super::{Common, ImportForm, context, held, init, script, streams};
 use crate::session::{self, OPS};
 
 /// What the child runs.
@@ -241,22 +240,14 @@ fn are_free(root: &Path, before: Option<&[u8]>, problems: &[Problem]) -> Result<
     Ok(())
 }
 
-/// Returns what a child of the user's Python says of each problem. It gets no secrets of t2t.
+/// Returns what a child of the user's Python says of each problem.
 fn evaluated(common: &Common, root: &Path, problems: &[Problem]) -> Result<Vec<Told>, CliError> {
     let python = context::python(common, root.to_owned()).ok_or_else(|| CliError::Machine {
         message: "there is no Python with torch".to_owned(),
         hint: Some("name one with `--python`; `t2t doctor` says what is there".to_owned()),
     })?;
-    let mut command = Command::new(&python.path);
-    secrets::withhold(&mut command);
-    command.args(["-B", "-c", EVALUATE]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    let cannot = || format!("cannot start `{}`", python.path.display());
-    let mut child = command.spawn().with_context(cannot)?;
     let paths: Vec<String> = problems.iter().map(|problem| problem.path.to_string_lossy().into_owned()).collect();
-    if let Some(mut input) = child.stdin.take() {
-        input.write_all(Value::from(paths).to_string().as_bytes()).with_context(cannot)?;
-    }
-    let ended = child.wait_with_output().with_context(cannot)?;
+    let ended = script::run(Command::new(&python.path), EVALUATE, &Value::from(paths))?;
     let told: Vec<Told> =
         String::from_utf8_lossy(&ended.stdout).lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     if !ended.status.success() || told.len() != problems.len() {

@@ -3,7 +3,6 @@
 //! It does not know how kernels are called.
 
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -12,9 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use t2t_python::parameters::{Default, Defined, Parameter as Written, defined};
 use t2t_spec::{Input, Op, Profile};
-use t2t_store::secrets;
 
 use super::super::error::CliError;
+use super::super::script;
 
 /// The script that asks torch.
 const SCRIPT: &str = include_str!("../../../assets/export/signatures.py");
@@ -54,17 +53,9 @@ pub(super) fn asked(python: &Path, ops: &[&Op]) -> Result<Known, CliError> {
 
 fn run(python: &Path, questions: &Value) -> anyhow::Result<Vec<Option<Vec<Parameter>>>> {
     let mut command = Command::new(python);
-    secrets::withhold(&mut command);
     // Nothing of the workspace is imported in torch's place, and no device is woken.
-    command.args(["-c", SCRIPT]).current_dir("/").env("CUDA_VISIBLE_DEVICES", "");
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("cannot start `{}`", python.display()))?;
-    child.stdin.take().context("it has an input")?.write_all(questions.to_string().as_bytes())?;
-    let output = child.wait_with_output()?;
+    command.current_dir("/").env("CUDA_VISIBLE_DEVICES", "").stderr(Stdio::piped());
+    let output = script::run(command, SCRIPT, questions)?;
     if !output.status.success() {
         let told = String::from_utf8_lossy(&output.stderr);
         let last = told.trim_end().lines().next_back().unwrap_or_default();
