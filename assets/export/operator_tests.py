@@ -38,6 +38,13 @@ def arguments(case: Case, given: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(bound.arguments.values())
 
 
+def assert_same(case: Case, got: list[torch.Tensor], eager: list[torch.Tensor]) -> None:
+    """Holds compiled results to eager ones within the declared tolerance: a kernel that adds atomically gives other last digits each time."""
+    for one, other in zip(got, eager, strict=True):
+        atol, rtol = declared(case.op)["tolerances"].get(str(other.dtype).removeprefix("torch."), [0.0, 0.0])
+        torch.testing.assert_close(one, other, atol=atol, rtol=rtol, equal_nan=True)
+
+
 @pytest.mark.parametrize("case", SMALLEST, ids=lambda case: case.name)
 def test_torch_finds_no_fault_with_the_operator(case: Case) -> None:
     given = copied(drawn(case))
@@ -54,7 +61,7 @@ def test_compiled_gives_the_same_values(case: Case) -> None:
     torch.compiler.reset()
     given = drawn(case)
     got = listed(torch.compile(exported(case), **COMPILED)(**copied(given)))
-    torch.testing.assert_close(got, listed(exported(case)(**copied(given))), equal_nan=True)
+    assert_same(case, got, listed(exported(case)(**copied(given))))
 
 
 @pytest.mark.parametrize("case", [case for case in SMALLEST if case in WITH_GRADIENTS], ids=lambda case: case.name)
@@ -62,4 +69,4 @@ def test_compiled_gives_the_same_gradients(case: Case) -> None:
     torch.compiler.reset()
     given = drawn(case)
     got = gradients(torch.compile(exported(case), **COMPILED), case, copied(given))
-    torch.testing.assert_close(got, gradients(exported(case), case, copied(given)), equal_nan=True)
+    assert_same(case, got, gradients(exported(case), case, copied(given)))

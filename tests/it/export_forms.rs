@@ -96,7 +96,7 @@ print(json.dumps([torch.allclose(x.grad, y.grad, atol=1e-6), [name for name in s
     assert_eq!(told, json!([true, []]));
 }
 
-/// An op of two results whose reference is a function, and one whose reference is a class.
+/// An op of two results whose reference is a function, one whose reference is a class, and one that takes a list and has gradients of its members.
 const OPS: &str = "\
 version: 1
 ops:
@@ -105,6 +105,26 @@ ops:
     inputs: {x: [M, N]}
     outputs: {mean: close, spread: close}
     variants: [one_pass]
+  cat:
+    torch: torch.cat
+    inputs: {tensors: {list: [[M, N], [M, K]]}}
+    kwargs: {dim: 1}
+    backward: true
+    bench: {sizes: {small: {M: 8, N: 8, K: 4}}}
+    check: {sizes: {small: {M: 3, N: 8, K: 5}}}
+    profiles: {cpu: {bench: {sizes: {small: {M: 8, N: 8, K: 4}}}}}
+    variants: [v1_baseline]
+    generator: template
+  max:
+    torch: torch.max
+    inputs: {input: [M, N]}
+    outputs: {values: close, indices: {compare: indices, of: input, dim: -1}}
+    kwargs: {dim: -1}
+    bench: {sizes: {small: {M: 8, N: 8}}}
+    check: {sizes: {small: {M: 3, N: 8}}}
+    profiles: {cpu: {bench: {sizes: {small: {M: 8, N: 8}}}}}
+    variants: [v1_baseline]
+    generator: template
   doubled:
     reference: {file: kernels/doubled/reference.py, name: Doubled}
     inputs: {x: [M, N]}
@@ -141,7 +161,7 @@ def scaled(x):
     return mean + spread
 compiled = torch.compile(scaled, fullgraph=True, backend='aot_eager', dynamic=True)
 told = {'compiled': [torch.equal(compiled(x), scaled(x)) for x in (torch.randn(3, 7), torch.randn(5, 9))]}
-told['schema'] = str(torch.ops.t2t_kernels.row_stats.default._schema)
+told['schemas'] = [str(getattr(torch.ops.t2t_kernels, op).default._schema) for op in k.__all__]
 try:
     k.row_stats(torch.randn(3, 7, requires_grad=True))[0].sum().backward()
 except RuntimeError as refusal:
@@ -162,17 +182,22 @@ fn an_operator_without_a_checked_gradient_has_none_and_what_cannot_be_one_is_bad
     workspace.write("kernels/doubled/reference.py", reference);
     let built = workspace.build(&[]);
     assert_eq!(built.code, Some(0), "{}", built.told);
-    let ran = export(&workspace, &["row_stats", "doubled", "--as", "torch-library"]);
+    let ran = export(&workspace, &["row_stats", "doubled,cat", "--as", "torch-library"]);
     let expected = "error: `doubled` cannot be an operator of torch: its reference is a class, and the fake kernel needs a function\nhint: `--as package` exports it\n";
     assert_eq!((ran.code, ran.told.as_str()), (Some(2), expected));
     assert!(!workspace.path("export").exists());
 
-    assert_eq!(export(&workspace, &["row_stats", "--as", "torch-library"]).code, Some(0));
+    assert_eq!(export(&workspace, &["row_stats,cat,max", "--as", "torch-library"]).code, Some(0));
     let installed = Installed::of(&workspace.path("export/torch-library"));
     let told: Value = serde_json::from_str(&succeeded(installed.python().args(["-c", USE]))).unwrap();
     assert_eq!(told["compiled"], json!([true, true]), "{told}");
-    assert_eq!(told["schema"], "t2t_kernels::row_stats(Tensor x) -> (Tensor, Tensor)");
+    let schemas = [
+        "t2t_kernels::row_stats(Tensor x) -> (Tensor, Tensor)",
+        "t2t_kernels::cat(Tensor[] tensors, int dim) -> Tensor",
+        "t2t_kernels::max(Tensor input, int dim, bool keepdim) -> (Tensor, Tensor)",
+    ];
+    assert_eq!(told["schemas"], json!(schemas));
     assert!(told["refusal"].as_str().unwrap().contains("no autograd formula was registered"), "{told}");
-    // 3 sizes with 2 seeds, opcheck, and compiled values.
-    assert!(installed.tested().starts_with("8 passed"), "{}", installed.tested());
+    // Of row_stats 6 calls, opcheck and compiled values; of cat 2 calls, a gradient, opcheck, compiled values and gradients; of max 2 calls, opcheck and compiled values.
+    assert!(installed.tested().starts_with("18 passed"), "{}", installed.tested());
 }
