@@ -18,6 +18,8 @@ use crate::render::syntax;
 
 mod cells;
 mod charts;
+mod coded;
+mod roofline;
 mod subjects;
 
 /// The page's own text; it has the form of minijinja's templates.
@@ -30,7 +32,7 @@ const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
 /// The SHA-256 digests of [`STYLE`] and [`SCRIPT`] in base64: a browser uses no style and runs no script that has another.
-const STYLE_DIGEST: &str = "aR6N90zZQEBIBikgGOSF/VbRhgCff5dFT2PvENAHUHM=";
+const STYLE_DIGEST: &str = "yZ/jlRR85nzCLzOH7jH2e9QS2mTvxrIQpdqwTo9ec7A=";
 const SCRIPT_DIGEST: &str = "XLWeaWE3cckZnyXYN+FhRvITx6lUCAuAoKnHVjf/5/w=";
 
 /// All that the page is made from.
@@ -87,6 +89,9 @@ struct OpContext<'a> {
     subjects: Vec<Subject>,
     speedups: Option<String>,
     runs: Option<String>,
+    roofline: Option<String>,
+    /// Why there is no roofline.
+    no_roofline: &'static str,
     /// Variant → the command that repeats each of its problems.
     commands: BTreeMap<&'a str, Vec<String>>,
     own: LogContext<'a>,
@@ -123,6 +128,7 @@ fn environment() -> Environment<'static> {
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_syntax(syntax());
     filters::add(&mut environment);
+    environment.add_filter("coded", |value: Value| coded::coded(&value));
     // Those of a log do not escape.
     environment.set_formatter(|out, state, value| match value.as_str() {
         Some(text) if !value.is_safe() => minijinja::escape_formatter(out, state, &Value::from(printable(text))),
@@ -150,6 +156,9 @@ impl<'a> OpContext<'a> {
         };
         let sizes = subjects::sizes(op);
         let subjects = subjects::of(op, &sizes);
+        let own = op.own.context();
+        let there = op.there.as_ref().map(OpPage::context);
+        let benchmark = &there.as_ref().unwrap_or(&own).benchmark;
         let drawn = |chart: Result<Option<String>, String>| chart.map_err(PageError);
         Ok(Self {
             name: op.own.op,
@@ -159,10 +168,12 @@ impl<'a> OpContext<'a> {
             published: published.map(|published| cells::whose(&published.place)),
             speedups: drawn(charts::speedups(op.own.op, &sizes, &subjects))?,
             runs: drawn(charts::runs(op.own.op, &sizes, &subjects))?,
+            roofline: drawn(roofline::roofline(op.own.op, benchmark, &subjects))?,
+            no_roofline: roofline::why_none(benchmark),
             sizes: sizes.iter().map(|size| crate::render::sizes::title(size)).collect(),
             commands: commands(&op.own),
-            own: op.own.context(),
-            there: op.there.as_ref().map(OpPage::context),
+            own,
+            there,
             cells,
             subjects,
         })

@@ -15,7 +15,7 @@ pub mod against;
 pub mod attempts;
 pub mod bench_table;
 pub mod build_page;
-mod benchmark;
+pub(crate) mod benchmark;
 mod ceilings;
 pub mod comparison;
 mod defects;

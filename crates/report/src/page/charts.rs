@@ -11,20 +11,20 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::subjects::{Point, Subject};
 
-const WIDTH: u32 = 720;
-const HEIGHT: u32 = 250;
+pub(crate) const WIDTH: u32 = 720;
+pub(crate) const HEIGHT: u32 = 250;
 
 /// How many runs of a subject at a size are drawn.
 const RUNS: usize = 12;
 
-/// How many colors the page's style has for subjects: those of Okabe and Ito (2008), which differ for those, too, who cannot tell red from green.
+/// How many forms marks have, and how many colors the page's style has for subjects: those of Okabe and Ito (2008), which differ for those, too, who cannot tell red from green.
 const COLORS: usize = 6;
 
 /// That of lines behind the marks.
-const GRID: RGBColor = RGBColor(136, 136, 136);
+pub(crate) const GRID: RGBColor = RGBColor(136, 136, 136);
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Drawn = Result<(), Box<dyn std::error::Error>>;
+pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(crate) type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// What a chart shows of a subject at a size.
 struct Mark {
@@ -91,7 +91,8 @@ impl Chart<'_> {
 
     fn draw(&self, range: Range<f64>, backend: SVGBackend<'_>, paths: &mut Paths) -> Drawn {
         let area = backend.into_drawing_area();
-        let top = legend(&area, self.subjects, paths)?;
+        let names: Vec<&str> = self.subjects.iter().map(|subject| subject.name.as_str()).collect();
+        let top = legend(&area, &names, paths)?;
         let mut chart = ChartBuilder::on(&area)
             .margin_top(top)
             .margin_right(8)
@@ -146,17 +147,17 @@ fn whole(number: usize) -> f64 {
     number as f64
 }
 
-/// Draws the names of the subjects beside their marks, in as many lines as it takes, and returns how high that is.
-fn legend(area: &Area<'_>, subjects: &[Subject], paths: &mut Paths) -> Result<i32, Box<dyn std::error::Error>> {
+/// Draws the names of subjects beside their marks, in as many lines as it takes, and returns how high that is.
+pub(crate) fn legend(area: &Area<'_>, names: &[&str], paths: &mut Paths) -> Result<i32, Box<dyn std::error::Error>> {
     let name = ("sans-serif", 12).into_font().color(&BLACK).pos(Pos::new(HPos::Left, VPos::Center));
     let (mut left, mut line) = (60, 10);
-    for (number, subject) in subjects.iter().enumerate() {
-        let wide = 30 + 7 * i32::try_from(subject.name.chars().count().min(60)).unwrap_or(60);
+    for (number, told) in names.iter().enumerate() {
+        let wide = 30 + 7 * i32::try_from(told.chars().count().min(60)).unwrap_or(60);
         if left > 60 && left + wide > i32::try_from(WIDTH).unwrap_or(i32::MAX) {
             (left, line) = (60, line + 18);
         }
         paths.shape(number, (left, line), 4, false);
-        area.draw(&Text::new(subject.name.clone(), (left + 9, line), name.clone()))?;
+        area.draw(&Text::new((*told).to_owned(), (left + 9, line), name.clone()))?;
         left += wide;
     }
     Ok(line + 14)
@@ -164,7 +165,7 @@ fn legend(area: &Area<'_>, subjects: &[Subject], paths: &mut Paths) -> Result<i3
 
 /// The marks of all subjects, those of each in one path: a page of many ops has tens of thousands of them.
 #[derive(Default)]
-struct Paths(BTreeMap<(usize, Style), String>);
+pub(crate) struct Paths(BTreeMap<(usize, Style), String>);
 
 /// How a path is drawn, by the class that the page's style gives it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -180,35 +181,40 @@ impl Paths {
     }
 
     /// Adds the mark of a subject at a place.
-    fn shape(&mut self, subject: usize, (x, y): (i32, i32), size: i32, is_hollow: bool) {
+    pub(crate) fn shape(&mut self, subject: usize, (x, y): (i32, i32), size: i32, is_hollow: bool) {
         let (left, top, wide) = (x - size, y - size, 2 * size);
         let (bottom, more) = (y + size, size + 1);
-        let shape = match subject % 5 {
+        let shape = match subject % COLORS {
             0 => format!("M{left} {y}a{size} {size} 0 0 1 {wide} 0a{size} {size} 0 0 1-{wide} 0z"),
             1 => format!("M{left} {bottom}l{size}-{wide} {size} {wide}z"),
             2 => format!("M{left} {top}h{wide}v{wide}h-{wide}z"),
             3 => format!("M{x} {}l{more} {more}-{more} {more}-{more}-{more}z", y - more),
-            _ => format!("M{left} {top}l{size} {wide} {size}-{wide}z"),
+            4 => format!("M{left} {top}l{size} {wide} {size}-{wide}z"),
+            _ => {
+                let arm = size - 1;
+                format!("M{left} {}h{arm}v-{arm}h2v{arm}h{arm}v2h-{arm}v{arm}h-2v-{arm}h-{arm}z", y - 1)
+            }
         };
         let style = if is_hollow { Style::Hollow } else { Style::Filled };
         *self.0.entry((subject, style)).or_default() += &shape;
     }
 
     fn svg(&self) -> String {
+        // After all forms the colors are shifted, so that no two of three dozen subjects are alike.
         let path = |((subject, style), told): (&(usize, Style), &String)| {
             let class = match style {
                 Style::Line => "l",
                 Style::Filled => "f",
                 Style::Hollow => "h",
             };
-            format!("<path class=\"{class} c{}\" d=\"{told}\"/>", subject % COLORS)
+            format!("<path class=\"{class} c{}\" d=\"{told}\"/>", (subject + subject / COLORS) % COLORS)
         };
         self.0.iter().map(path).collect()
     }
 }
 
 /// Returns an SVG with the marks on it, without what the page's style says of it anyway, and with a name for screen readers.
-fn compact(svg: &str, paths: &Paths, label: &str) -> String {
+pub(crate) fn compact(svg: &str, paths: &Paths, label: &str) -> String {
     let label = label.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;");
     let mut text = svg.trim().replace('\n', "");
     for said in [

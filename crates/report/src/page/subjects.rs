@@ -15,7 +15,7 @@ use crate::render::op_page::OpPage;
 use crate::render::sizes::ordered;
 
 /// The baseline that all others are compared with.
-const TORCH: &str = "torch";
+pub(crate) const TORCH: &str = "torch";
 
 /// One subject.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -138,6 +138,7 @@ fn the_heat_map_has_a_cell_for_each_verdict() {
     assert!(text.contains("data-verdicts=\"lost not-judged passed rejected skipped stale unstable\""), "{text}");
     assert!(text.contains("<td class=\"fast1 passed\"><a href=\"#softmax/v4_optimized\">"), "{text}");
     assert!(text.contains("<td class=\"none rejected\">"), "{text}");
+    assert!(text.contains("<code>softmax&#x2f;v5:compile</code> was rejected"), "backticks are code: {text}");
 }
 
 #[test]
@@ -201,7 +202,7 @@ fn every_baseline_is_a_subject_beside_the_variants_and_one_without_a_figure_says
 fn figures_that_are_missing_are_dashes_and_an_op_without_any_has_no_chart() {
     let mut world = world();
     let whole = page(vec![world.op("softmax")]);
-    assert_eq!(whole.matches("<svg role=\"img\"").count(), 2);
+    assert_eq!(whole.matches("<svg role=\"img\"").count(), 3);
     assert!(whole.contains("<th scope=\"row\">torch.compile</th>") && whole.contains("1.49x"), "{whole}");
     for result in &mut world.results {
         result.bench = skipped("stale: its code changed");
@@ -217,6 +218,69 @@ fn figures_that_are_missing_are_dashes_and_an_op_without_any_has_no_chart() {
     world.selection = Found::Lost;
     assert!(page(vec![world.op("softmax")]).contains("No kernel is chosen."));
     assert!(page(vec![]).contains("ops.yaml declares no op."));
+}
+
+/// Returns the roofline of the only op of a page.
+fn roofline(text: &str) -> &str {
+    let begin = text.find("<svg role=\"img\" aria-label=\"Roofline of softmax").unwrap_or_else(|| panic!("{text}"));
+    &text[begin..begin + text[begin..].find("</svg>").unwrap()]
+}
+
+/// Returns the numbers that a text begins with, of which there are `count`.
+fn numbers(text: &str, count: usize) -> Vec<f64> {
+    let parts = text.split([' ', ',', 'a', '"']).filter(|part| !part.is_empty());
+    parts.take(count).map(|part| part.parse().unwrap()).collect()
+}
+
+#[test]
+fn a_mark_of_the_roofline_is_as_far_below_the_ceiling_as_its_share_says() {
+    let world = world();
+    let text = page(vec![world.op("softmax")]);
+    assert!(text.contains("0.625 FLOP per byte"), "83877888 FLOP of 134217728 bytes: {text}");
+    let svg = roofline(&text);
+    assert!(svg.contains("copy: 4247 GB/s") && svg.contains("float32: 51.3 TFLOP/s"), "{svg}");
+    assert!(!svg.contains("bfloat16") && !svg.contains("tf32:"), "nothing was measured in these: {svg}");
+    // The slope is the last line that is drawn, from 0.1 FLOP per byte to where both ceilings meet, at 51.3 TFLOP/s.
+    let lines: Vec<&str> = svg.split("<polyline").filter(|line| line.contains("stroke-width=\"2\"")).collect();
+    let slope = numbers(lines.last().unwrap().split("points=\"").nth(1).unwrap(), 4);
+    let decade = (slope[1] - slope[3]) / (51.3 / 0.4247_f64).log10();
+    let aside = (slope[2] - slope[0]) / (51.3 / 0.4247_f64).log10();
+    // The circles of v1: that in the legend has a radius of 4, as that of the second size.
+    for (radius, flops, bytes, ms) in [(3, 327_168.0, 524_288.0, 0.0071), (5, 83_877_888.0, 134_217_728.0, 0.0913_f64)]
+    {
+        let arc = format!("a{radius} {radius} 0 0 1 ");
+        let before = svg.split(&arc).next().unwrap();
+        let mark = numbers(before.rsplit('M').next().unwrap(), 2);
+        let (x, y) = (mark[0] + f64::from(radius), mark[1]);
+        let intensity: f64 = flops / bytes;
+        assert!((x - slope[0] - (intensity / 0.1).log10() * aside).abs() < 2.0, "{x}: {svg}");
+        let ceiling = slope[1] - (intensity * 4.247 / 0.4247).log10() * decade;
+        let share: f64 = bytes / 4.247e9 / ms;
+        assert!((y - ceiling + share.log10() * decade).abs() < 2.0, "{y} is below {ceiling}: {svg}");
+        assert!(y > ceiling, "no copy is faster: {svg}");
+    }
+}
+
+#[test]
+fn where_there_is_no_roofline_a_sentence_says_why() {
+    let mut world = world();
+    let told = |world: &World| page(vec![world.op("softmax")]);
+    let Found::Document(calibration) = &mut world.calibration else { unreachable!() };
+    calibration.products.clear();
+    let text = told(&world);
+    assert!(roofline(&text).contains("copy: 4247 GB/s") && !roofline(&text).contains("float32:"), "{text}");
+    let Found::Document(analysis) = &mut world.analysis else { unreachable!() };
+    for size in analysis.sizes.values_mut() {
+        size.flops = None;
+    }
+    assert!(told(&world).contains("There is no roofline: the analysis counted no floating-point operations."));
+    world.analysis = Found::Lost;
+    assert!(told(&world).contains("There is no roofline: the analysis counted nothing of what was measured."));
+    world.calibration = Found::Lost;
+    let text = told(&world);
+    assert!(
+        text.contains("There is no roofline: the device&#x27;s ceilings are not known.") && !text.contains("Roofline")
+    );
 }
 
 #[test]

@@ -45,10 +45,10 @@ pub(crate) struct Benchmark<'a> {
     /// Torch, other baselines, then the variants in declared order.
     rows: Vec<Row>,
     /// Size by size, what was measured there.
-    sizes: Vec<SizeTable<'a>>,
+    pub(crate) sizes: Vec<SizeTable<'a>>,
     against: Option<Against<'a>>,
     telemetry: Vec<TelemetryRow>,
-    ceilings: Option<Rates>,
+    pub(crate) ceilings: Option<Rates>,
     no_ceilings: Option<String>,
     device: Option<&'a MeasuredDevice>,
     protocol: Option<&'a Protocol>,
@@ -104,21 +104,25 @@ impl Ended {
 
 /// One size: what it comes to, and the figures of all that was measured there.
 #[derive(Debug, Serialize)]
-struct SizeTable<'a> {
+pub(crate) struct SizeTable<'a> {
     name: String,
     title: String,
     binding: Option<&'a Binding>,
     dtype: Option<&'a str>,
-    bytes: Option<f64>,
+    pub(crate) bytes: Option<f64>,
     flops: Option<f64>,
+    /// FLOP for each byte.
+    pub(crate) intensity: Option<f64>,
+    /// The name of the matrix product that computes in its dtype.
+    pub(crate) product: &'a str,
     ceiling: Option<Ceiling>,
     copy_ms: Option<f64>,
-    rows: Vec<Detail<'a>>,
+    pub(crate) rows: Vec<Detail<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct Detail<'a> {
-    kernel: String,
+pub(crate) struct Detail<'a> {
+    pub(crate) kernel: String,
     kind: &'static str,
     config: Option<&'a BTreeMap<String, Value>>,
     mean: f64,
@@ -126,10 +130,10 @@ struct Detail<'a> {
     p20: f64,
     p80: f64,
     cv: f64,
-    unstable: bool,
+    pub(crate) unstable: bool,
     speedup: Option<f64>,
     gb_per_s: Option<f64>,
-    tflop_per_s: Option<f64>,
+    pub(crate) tflop_per_s: Option<f64>,
     of_ceiling: Option<f64>,
     of_copy: Option<f64>,
 }
@@ -299,6 +303,8 @@ impl<'a> Documents<'_, 'a> {
             dtype,
             bytes: work.map(|work| work.bytes),
             flops: work.and_then(|work| work.flops),
+            intensity: work.filter(|work| work.bytes > 0.0).and_then(|work| Some(work.flops? / work.bytes)),
+            product,
             ceiling: calibration.zip(work).and_then(|(calibration, work)| ceilings::limit(calibration, work, product)),
             copy_ms: calibration.zip(work).and_then(|(calibration, work)| ceilings::copy_ms(calibration, work.bytes)),
             rows: Vec::new(),

@@ -8,16 +8,16 @@ use t2t_protocol::Calibration;
 /// The rates of a document `calibration`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Rates {
-    copy_gb_per_s: f64,
-    products: Vec<ProductRate>,
+    pub(crate) copy_gb_per_s: f64,
+    pub(crate) products: Vec<ProductRate>,
     unstable: bool,
     why_unstable: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
-struct ProductRate {
-    name: String,
-    tflop_per_s: Option<f64>,
+pub(crate) struct ProductRate {
+    pub(crate) name: String,
+    pub(crate) tflop_per_s: Option<f64>,
 }
 
 /// What limits an op at a size, and how long that takes at best.

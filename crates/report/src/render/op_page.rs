@@ -129,7 +129,7 @@ pub(crate) struct LogContext<'a> {
     analysis_problem: Option<Problem>,
     variants: Vec<VariantSection<'a>>,
     tolerances: Vec<Tolerance>,
-    benchmark: Benchmark<'a>,
+    pub(crate) benchmark: Benchmark<'a>,
     defects: Vec<Defect>,
     selection: Option<&'a Selection>,
     /// What is published of the kernels by a device, where the interpreter ran them.
