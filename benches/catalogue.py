@@ -412,25 +412,32 @@ def in_turns(*sides: tuple[Around, Call]) -> list[list[float]]:
     """Returns the median times on the device of the call of each side, a turn each, in milliseconds. Sides take turns of some calls, each after a flush of the caches."""
     import torch
 
-    event: Any = torch.cuda.Event
     flush = torch.empty(FLUSHED, dtype=torch.uint8, device="cuda")
     medians: list[list[float]] = [[] for _ in sides]
     for _ in range(TURNS):
         for (around, call), kept in zip(sides, medians, strict=True):
-            pairs: list[tuple[Any, Any]] = []
             with around():
                 for _ in range(3):
                     call()
-                for _ in range(CALLS):
-                    begin, end = event(enable_timing=True), event(enable_timing=True)
-                    flush.zero_()
-                    begin.record()
-                    call()
-                    end.record()
-                    pairs.append((begin, end))
-                torch.cuda.synchronize()
-            kept.append(statistics.median(begin.elapsed_time(end) for begin, end in pairs))
+                kept.append(timed(call, CALLS, flush))
     return medians
+
+
+def timed(call: Call, count: int, flush: Any) -> float:
+    """Returns the median of the times on the device of so many calls, in milliseconds. `flush` is a tensor that is written before each: it holds more than the caches, and the host is ahead meanwhile."""
+    import torch
+
+    event: Any = torch.cuda.Event
+    pairs: list[tuple[Any, Any]] = []
+    for _ in range(count):
+        begin, end = event(enable_timing=True), event(enable_timing=True)
+        flush.zero_()
+        begin.record()
+        call()
+        end.record()
+        pairs.append((begin, end))
+    torch.cuda.synchronize()
+    return float(statistics.median(begin.elapsed_time(end) for begin, end in pairs))
 
 
 def heading(size: str) -> list[str]:
