@@ -39,6 +39,13 @@ pub enum Init {
     Ones,
     /// In each row the integers below its length, in random order.
     Permutation,
+    /// In each row some of the integers between two, none twice, in random order.
+    Distinct {
+        /// The least.
+        low: Quantity,
+        /// One above the greatest.
+        high: Quantity,
+    },
     /// No two equal, as far as the dtype has so many.
     Unique,
     /// What another init draws, each row in ascending order.

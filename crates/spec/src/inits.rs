@@ -35,8 +35,13 @@ impl Reader<'_, '_> {
             "uniform" => pair().map(|(low, high)| Init::Uniform { low: float(low), high: float(high) }),
             "randint" => {
                 let (low, high) = pair()?;
-                self.randint_fits(entry, only, &low, &high);
+                self.integers_fit(entry, only, &low, &high);
                 Some(Init::Randint { low, high })
+            }
+            "distinct" => {
+                let (low, high) = pair()?;
+                self.integers_fit(entry, only, &low, &high);
+                Some(Init::Distinct { low, high })
             }
             "constant" => quantity(&only.node).map(|value| Init::Constant { value }),
             "sorted" => {
@@ -91,12 +96,12 @@ impl Reader<'_, '_> {
         Some(found)
     }
 
-    fn randint_fits(&mut self, entry: &Entry, only: &Entry, low: &Quantity, high: &Quantity) {
+    fn integers_fit(&mut self, entry: &Entry, only: &Entry, low: &Quantity, high: &Quantity) {
         let empty = matches!((low, high), (Quantity::Whole(low), Quantity::Whole(high)) if low >= high);
         let float = [low, high].iter().any(|bound| matches!(bound, Quantity::Number(_)));
         if empty || float {
             let what = if float { "takes integers" } else { "draws from an empty range" };
-            let message = format!("the randint of input `{}` {what}", entry.key);
+            let message = format!("the {} of input `{}` {what}", only.key, entry.key);
             self.fault(only.node.place, &message, "write `[low, high]`; high itself is never drawn");
         }
     }
@@ -135,7 +140,7 @@ pub(super) fn is_float(init: &Init) -> bool {
 pub(super) fn rank_needed(init: &Init) -> usize {
     match init {
         Init::Triangular { .. } | Init::BlockSparse { .. } | Init::LowRank { .. } | Init::IllConditioned { .. } => 2,
-        Init::Permutation => 1,
+        Init::Permutation | Init::Distinct { .. } => 1,
         Init::Sorted { of } => rank_needed(of).max(1),
         _ => 0,
     }
@@ -147,6 +152,7 @@ pub(super) fn quantities(init: &Init) -> Vec<&Quantity> {
         Init::Normal { mean: first, std: second }
         | Init::Uniform { low: first, high: second }
         | Init::Randint { low: first, high: second }
+        | Init::Distinct { low: first, high: second }
         | Init::BlockSparse { block: first, density: second } => vec![first, second],
         Init::Constant { value: one }
         | Init::Mask { p: one }

@@ -1142,7 +1142,7 @@ class Growth(TypedDict):
     """Of the work."""
 
 
-Init: TypeAlias = "InitNormal | InitUniform | InitRandint | InitConstant | InitOnes | InitPermutation | InitUnique | InitSorted | InitMask | InitTriangular | InitBlockSparse | InitLowRank | InitIllConditioned | InitFile"
+Init: TypeAlias = "InitNormal | InitUniform | InitRandint | InitConstant | InitOnes | InitPermutation | InitDistinct | InitUnique | InitSorted | InitMask | InitTriangular | InitBlockSparse | InitLowRank | InitIllConditioned | InitFile"
 """How the values of an input are drawn."""
 
 
@@ -1164,6 +1164,17 @@ class InitConstant(TypedDict):
     kind: Literal["constant"]
     value: Quantity
     """The value."""
+
+
+@final
+class InitDistinct(TypedDict):
+    """In each row some of the integers between two, none twice, in random order."""
+
+    high: Quantity
+    """One above the greatest."""
+    kind: Literal["distinct"]
+    low: Quantity
+    """The least."""
 
 
 @final

@@ -186,6 +186,6 @@ def pointed_into(declaration: Declaration) -> set[str]:
     found: set[str] = set()
     for given in tensors(declaration):
         init = given["init"]["of"] if given["init"]["kind"] == "sorted" else given["init"]
-        bounds = (init["low"], init["high"]) if init["kind"] == "randint" else ()
+        bounds = (init["low"], init["high"]) if init["kind"] in ("randint", "distinct") else ()
         found |= {word for bound in bounds if isinstance(bound, str) for word in re.findall(r"[A-Za-z_]\w*", bound)}
     return found

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         Init,
         InitBlockSparse,
         InitConstant,
+        InitDistinct,
         InitFile,
         InitIllConditioned,
         InitLowRank,
@@ -130,6 +131,18 @@ def _permutation(
 
     keys = torch.rand(list(shape), generator=generator, dtype=torch.float64, device=device)
     return keys.argsort(dim=-1, stable=True).to(dtype) if keys.dim() > 0 else torch.zeros_like(keys).to(dtype)
+
+
+def _distinct(
+    init: InitDistinct, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str
+) -> torch.Tensor:
+    """Each row holds integers between two bounds in random order, none twice. Where a row is longer than there are such, larger ones follow."""
+    import torch
+
+    low, length = _whole(init["low"]), shape[-1]
+    count = max(_whole(init["high"]) - low, length)
+    keys = torch.rand([*shape[:-1], count], generator=generator, dtype=torch.float64, device=device)
+    return (keys.argsort(dim=-1, stable=True)[..., :length] + low).to(dtype)
 
 
 def _sorted(
@@ -278,6 +291,7 @@ MAKERS: dict[str, Maker] = {
     "constant": _constant,
     "ones": _ones,
     "permutation": _permutation,
+    "distinct": _distinct,
     "sorted": _sorted,
     "unique": _unique,
     "mask": _mask,

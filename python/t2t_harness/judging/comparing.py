@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from t2t_harness.cases.cases import FLOATING
 from t2t_harness.judging import tolerance
 from t2t_harness.op import declaration as declared
 
@@ -89,6 +90,14 @@ def tolerance_of(declaration: Declaration, dtype: str, name: str = "") -> tuple[
     told = {**declaration["tolerances"], **output(declaration, name)["tolerances"]}
     atol, rtol = told.get(dtype, told.get("float32", (1e-5, 1e-5)))
     return float(atol), float(rtol)
+
+
+def narrowest(case: Case) -> str:
+    """Returns the dtype by which the results of a case are judged: its own, or that which its argument `dtype` asks the op to compute in, if that is a float of fewer bits."""
+    asked = str((case.kwargs or {}).get("dtype")).removeprefix("torch.")
+    if asked not in FLOATING or case.dtype not in FLOATING:
+        return case.dtype
+    return max(case.dtype, asked, key=FLOATING.index)
 
 
 def compare(

@@ -270,7 +270,7 @@ def values(
             if slack is None:
                 slack = oracle.slack(trial.declaration, case, given, right, trial.device) or {}
             found = compared(trial, case, name, judged, right, slack)
-        if found.class_ == "nan" and is_asked_elsewhere(trial, case, name):
+        if not found.passed and otherwise.is_asked(trial.declaration, case, found.class_, trial.device):
             found = right_elsewhere(trial, case, name, judged) or found
         largest = row["max_abs"]
         if row["rule"] is None or not isinstance(largest, float) or found.max_abs > largest:
@@ -323,12 +323,6 @@ def narrowed(trial: Trial, tensors: Mapping[str, torch.Tensor], right: oracle.Re
     return None
 
 
-def is_asked_elsewhere(trial: Trial, case: cases.Case, name: str) -> bool:
-    """Tells whether torch's CPU result may also decide where NaN and infinities are: for undeclared values. Gradients on a device are drawn there, so there is no other result."""
-    is_unusual = case.kind == "edge" and case.values != "declared"
-    return is_unusual and (name.isdecimal() or trial.device == "cpu")
-
-
 def right_elsewhere(trial: Trial, case: cases.Case, name: str, judged: comparing.Judged) -> tolerance.Comparison | None:
     """Returns the comparison with torch's result on the CPU, as it comes or by the formula of attention or of distances, if the result is right by one of them; None where it is not, or torch raises there.
 
@@ -336,17 +330,11 @@ def right_elsewhere(trial: Trial, case: cases.Case, name: str, judged: comparing
     """
     given = {key: value.cpu() for key, value in judged.given.items()}
     made = {key: value.cpu() for key, value in judged.made.items()}
-    ways = (otherwise.by_formula,) if trial.device == "cpu" else (contextlib.nullcontext, otherwise.by_formula)
-    for way in ways:
-        try:
-            with way():
-                right = oracle.reference(trial.declaration, otherwise.by_differences(trial.declaration, case), given)
-            right = otherwise.by_sums(trial.declaration, case, given, right)
+    for right in otherwise.references(trial.declaration, case, given, trial.device):
+        with contextlib.suppress(RuntimeError, KeyError, ValueError):
             found = compared(trial, case, name, comparing.Judged(given, right.plain, made), right)
-        except (oracle.Refused, RuntimeError, KeyError, ValueError):
-            continue
-        if found.passed:
-            return found
+            if found.passed:
+                return found
     return None
 
 
@@ -370,7 +358,8 @@ def compared(
     loose = None if slack is None else slack.get(name)
     declaration = comparing.of_case(trial.declaration, case)
     small = relative(trial.declaration, case) if name.isdecimal() else None
-    return comparing.compare(declaration, case.dtype, name, judged, wide, whole=whole, slack=loose, small=small)
+    dtype = comparing.narrowest(case)
+    return comparing.compare(declaration, dtype, name, judged, wide, whole=whole, slack=loose, small=small)
 
 
 def relative(declaration: Declaration, case: cases.Case) -> float | None:

@@ -71,7 +71,7 @@ def reference(
         torch.manual_seed(seeds.seed_of(case, "torch"))
     try:
         function = operation.ready(declaration, case.binding, case.dtype, _device_of(inputs, device))
-        plain = _call(operation.fresh(function), declaration, case, copies(inputs), kwargs, device, flows)
+        plain = called(operation.fresh(function), declaration, case, copies(inputs), kwargs, device, flows)
     except Exception as error:
         if is_own(error):
             raise
@@ -81,7 +81,7 @@ def reference(
     exact, wide_kwargs = in_float64(declaration, case, kwargs)
     try:
         widened_inputs = {name: wide(value) for name, value in copies(inputs).items()}
-        oracle = _call(operation.widened(function), exact, case, widened_inputs, wide_kwargs, device, flows).plain
+        oracle = called(operation.widened(function), exact, case, widened_inputs, wide_kwargs, device, flows).plain
     except Exception:
         return plain
     if any(oracle[name].shape != value.shape for name, value in plain.plain.items()):
@@ -191,7 +191,7 @@ def _moved(
             moved[name] = moved[name] * (1 + half * signs)
     exact, kwargs = in_float64(declaration, case, making.kwargs_of(declaration, case))
     function = operation.ready(declaration, case.binding, case.dtype, _device_of(inputs, device))
-    return _call(operation.widened(function), exact, case, moved, kwargs, device, flows).plain
+    return called(operation.widened(function), exact, case, moved, kwargs, device, flows).plain
 
 
 def _device_of(inputs: Mapping[str, torch.Tensor], device: str) -> str:
@@ -199,7 +199,7 @@ def _device_of(inputs: Mapping[str, torch.Tensor], device: str) -> str:
     return next((value.device.type for value in inputs.values()), device)
 
 
-def _call(
+def called(
     function: operation.Function,
     declaration: Declaration,
     case: Case,

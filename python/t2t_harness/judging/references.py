@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, inputs
 from t2t_harness.faults import memory
-from t2t_harness.judging import oracle
+from t2t_harness.judging import oracle, taken
 
 if TYPE_CHECKING:
     import torch
@@ -49,7 +49,11 @@ def of(request: JudgeRequest, case: cases.Case, device: str) -> tuple[dict[str, 
 def made(request: JudgeRequest, case: cases.Case, device: str) -> tuple[dict[str, torch.Tensor], oracle.Reference]:
     """Returns the inputs of `case` and what is right, made now. Raises oracle.Refused where torch refuses the case."""
     given = inputs.inputs_of(request["op"], case, device, request["prepared"])
-    return given, oracle.reference(request["op"], case, given, device)
+    home = taken.shapes_of(request["op"], case, given) if device == "cuda" else None
+    right = oracle.reference(request["op"], case, given, device)
+    if home is not None and home != taken.shapes(right):
+        raise oracle.Refused("torch's results on the CPU have other shapes than on the device")
+    return given, right
 
 
 def is_little(device: str) -> bool:
