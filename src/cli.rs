@@ -48,6 +48,7 @@ mod new;
 mod outputs;
 mod picture;
 mod plan;
+mod profile;
 mod publish;
 mod remote;
 mod report;
@@ -70,7 +71,7 @@ mod watch;
 use self::arguments::{
     AddArguments, AdoptArguments, AffectedArguments, AttemptsArguments, BenchArguments, BuildArguments,
     CompareArguments, ExportArguments, ExportForm, GenerateArguments, GraphFormat, ImportForm, ImproveArguments,
-    NewArguments, ReportFormat, ReproArguments, Service, Stage, Targets, WatchArguments,
+    NewArguments, ProfileArguments, ReportFormat, ReproArguments, Service, Stage, Targets, WatchArguments,
 };
 use self::error::CliError;
 
@@ -130,6 +131,8 @@ enum Command {
     Watch(WatchArguments),
     /// Measure an op's variants; with --sweep at sizes in powers of two, which no build keeps
     Bench(BenchArguments),
+    /// Record what each kernel of a variant takes on the device, and say what bounds it
+    Profile(ProfileArguments),
     /// Make ops and their kernels from the names of torch operations; in an empty folder also the workspace
     Add(AddArguments),
     /// Declare an op for an existing kernel, check it, and report the result
@@ -317,6 +320,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
             against::against(common, &against::Asked { op, variant, other, is_json: json })
         }
         Command::Bench(arguments) => build::build(common, &arguments.build()),
+        Command::Profile(arguments) => profile::profile(common, &arguments),
         Command::Add(arguments) => add::add(common, &arguments),
         Command::Adopt(arguments) => adopt::adopt(common, &arguments),
         Command::Import { form } => import::import(common, &form),

@@ -13,8 +13,10 @@ use t2t_plan::graph::pick::phase_hint;
 use super::complete;
 
 mod bench;
+mod profile;
 
 pub(super) use self::bench::BenchArguments;
+pub(super) use self::profile::ProfileArguments;
 
 /// Which targets.
 #[derive(Debug, Args, Clone, Default)]

@@ -144,6 +144,12 @@ pub(crate) fn against(job: &Job, pool: &Pool) -> Performed {
     timed(job, pool, &functions::AGAINST)
 }
 
+/// Records what the device does for calls of a variant. The job is that of a bench of the variant.
+#[must_use]
+pub(crate) fn profile(job: &Job, pool: &Pool) -> Performed {
+    timed(job, pool, &functions::PROFILE)
+}
+
 /// Performs what is no action's and one child.
 fn timed(job: &Job, pool: &Pool, function: &'static Function) -> Performed {
     if let Some(lost) = no_scratch(job) {

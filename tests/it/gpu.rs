@@ -22,6 +22,7 @@ use crate::workspace::{Ran, Workspace, finished};
 
 mod baselines;
 mod extensions;
+mod profile;
 mod versions;
 
 /// How the kernels of `tests/gpu_kernels` and `tests/bad_kernels` are called.

@@ -165,11 +165,14 @@ pub const SCREEN: Function = Function { name: "screen:screen", is_timed: true, .
 /// Times two versions of a kernel beside each other.
 pub const AGAINST: Function = Function { name: "against:against", is_timed: true, ..PLAIN };
 
+/// Records what the device does for calls of a variant. It subscribes to CUPTI through torch, so nothing else of the child may.
+pub const PROFILE: Function = Function { name: "profile:profile", is_timed: true, ..PLAIN };
+
 /// Writes a case as files that run without t2t.
 pub const REPRO: Function = Function { name: "repro:write", is_trusted: true, ..PLAIN };
 
 /// All of them.
-pub const FUNCTIONS: [&Function; 17] = [
+pub const FUNCTIONS: [&Function; 18] = [
     &CALIBRATE,
     &ANALYZE,
     &COMPILE,
@@ -186,6 +189,7 @@ pub const FUNCTIONS: [&Function; 17] = [
     &SWEEP,
     &SCREEN,
     &AGAINST,
+    &PROFILE,
     &REPRO,
 ];
 

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{AdoptedEntry, AnalysisFailure, Failure, Signatures, ToldModules, Unclear};
 use crate::{
-    Against, Analysis, Baseline, Bench, Calibration, Evidence, Launches, Progress, Resources, Screen, Sweep, Taken,
-    TritonCache, Tune, Verdict,
+    Against, Analysis, Baseline, Bench, Calibration, Evidence, Launches, Profile, Progress, Resources, Screen, Sweep,
+    Taken, TritonCache, Tune, Verdict,
 };
 
 /// What was written of a case.
@@ -100,6 +100,10 @@ pub struct Documents {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub names: Option<Vec<String>>,
+    /// The document `profile`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Profile"))]
+    pub profile: Option<Profile>,
     /// The document `ran`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Progress"))]

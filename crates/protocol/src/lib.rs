@@ -6,7 +6,7 @@
 //! Code map, in order of dependency: `frame` (bytes on the wire) · `hello` (who is there) · `request` (what t2t asks) ·
 //! `end` (how a child ended, and whose fault that is) · `message` (the two enums that travel). Then what a request's arguments and a reply hold, which the
 //! worker passes on unread: `read` (text as a type, and what does not fit) · `init` (how values are drawn) · `declaration` (ops and variants) · `failure` (why something was rejected) · `reply` (what a function returns) · `asked` (what
-//! each function is told) · `analyzed`, `compiled`, `checked`, `figures` (times), `telemetry` (of a device), `measured`, `calibrated`, `swept`, `screened` (documents) · `told` (what is no action's) · `documents` (which there are) · `schema` (all of these as a schema, and as Python).
+//! each function is told) · `analyzed`, `compiled`, `checked`, `figures` (times), `telemetry` (of a device), `measured`, `calibrated`, `swept`, `screened`, `profiled` (documents) · `told` (what is no action's) · `documents` (which there are) · `schema` (all of these as a schema, and as Python).
 
 mod frame;
 mod hello;
@@ -28,6 +28,7 @@ mod measured;
 mod calibrated;
 mod swept;
 mod screened;
+mod profiled;
 mod told;
 mod documents;
 #[cfg(feature = "schema")]
@@ -48,6 +49,7 @@ pub use hello::{BYTECODE, ClientHello, Landlock, Missing, PRELOAD, ServerHello, 
 pub use init::*;
 pub use measured::*;
 pub use message::{Finished, FromWorker, ToWorker, Unfit, UnfitReason};
+pub use profiled::*;
 pub use reply::*;
 pub use request::{DEVICE, GO, Limits, QUIET, Request, Sandbox, WarmChild};
 pub use screened::*;

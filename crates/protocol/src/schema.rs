@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     Against, Analysis, AnalysisFailure, Baseline, Bench, Calibration, Common, Declaration, Evidence, Failure, Launches,
     OfAnalyze, OfBaseline, OfBench, OfCheck, OfCompile, OfCompileCuda, OfRepro, OfScreen, OfSweep, OfTiming, OfVariant,
-    Progress, Protocol, Reply, Resources, Screen, Sweep, ToCandidate, ToFollow, ToJudge, ToRepro, ToSample,
+    Profile, Progress, Protocol, Reply, Resources, Screen, Sweep, ToCandidate, ToFollow, ToJudge, ToRepro, ToSample,
     TritonCache, Tune, Variant, Verdict,
 };
 
@@ -41,7 +41,7 @@ request!(JudgeRequest, "What `judge.judge` is told.": common: Common, of_op: cra
 request!(FollowRequest, "What `judge.follow` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfCheck, more: ToFollow);
 request!(TimingRequest, "What whatever times an op is told.": common: Common, of_op: crate::OfOp, part: OfTiming);
 request!(TuneRequest, "What `tune.tune` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfTiming);
-request!(BenchRequest, "What `bench.bench` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfBench);
+request!(BenchRequest, "What `bench.bench` and `profile.profile` are told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfBench);
 request!(SampleRequest, "What `sample.judge_sample` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfBench, more: ToSample);
 request!(BaselineRequest, "What `baseline.baseline` is told.": common: Common, of_op: crate::OfOp, part: OfBaseline);
 request!(SweepRequest, "What `sweep.sweep` is told.": common: Common, of_op: crate::OfOp, part: OfSweep);
@@ -97,6 +97,7 @@ pub fn schema() -> Value {
         Sweep,
         Screen,
         Against,
+        Profile,
         Analysis,
     );
     let mut definitions: Map<String, Value> = generator.take_definitions(true);

@@ -12,6 +12,7 @@ use crate::render::build_page::BuildPage;
 use crate::render::op_page::OpPage;
 
 pub mod against;
+pub mod profile;
 pub mod attempts;
 pub mod bench_table;
 pub mod build_page;

@@ -169,6 +169,12 @@ impl Harness {
         })
     }
 
+    /// Returns the semantic digest of the file of `module`, of those whose functions are called, and all that it imports; None where there is none.
+    #[must_use]
+    pub fn meaning_of(&self, module: &str) -> Option<Digest> {
+        meaning(&[module], &mut Carried { harness: self, read: BTreeMap::new() })
+    }
+
     /// Returns what [`Self::meanings`] does, from the files themselves. Each is parsed once, however many phases import it.
     fn parsed(&self) -> Meanings {
         let mut files = Carried { harness: self, read: BTreeMap::new() };

@@ -402,7 +402,7 @@ class Bench(TypedDict):
 
 @final
 class BenchRequest(TypedDict):
-    """What `bench.bench` is told."""
+    """What `bench.bench` and `profile.profile` are told."""
 
     deadline_s: float
     """How long the action may take, in seconds."""
@@ -945,6 +945,8 @@ class Documents(TypedDict):
     """The document `modules`."""
     names: NotRequired[list[str]]
     """The document `names`."""
+    profile: NotRequired[Profile]
+    """The document `profile`."""
     ran: NotRequired[Progress]
     """The document `ran`."""
     repro: NotRequired[Repro]
@@ -1533,6 +1535,66 @@ class ProductFigure(TypedDict):
     """Their side."""
     tflop_per_s: float
     """Its rate."""
+
+
+@final
+class Profile(TypedDict):
+    """The document `profile`: the work of the device, as CUPTI recorded it."""
+
+    binding: dict[str, int]
+    """The lengths of its dims."""
+    calls: list[list[ProfiledLaunch]]
+    """Of each call what the device did, in the order of its beginning."""
+    dtype: str
+    """Its dtype."""
+    host_us: float
+    """The host's time of a call, the device not waited for."""
+    limits: ProfileLimits
+    """What a multiprocessor holds."""
+    model: str
+    """The device class."""
+    profiler: str
+    """What recorded it: `cupti`."""
+    size: str
+    """The name of the size."""
+    telemetry: Snapshot | None
+    """What the device was doing."""
+    version: str
+    """The version of torch, whose profiler reads CUPTI's records."""
+
+
+@final
+class ProfileLimits(TypedDict):
+    """What a device holds, as its driver says."""
+
+    capability: list[int]
+    """The compute capability: major, minor."""
+    multiprocessors: int
+    """How many multiprocessors it has."""
+    registers: int
+    """Registers of a multiprocessor."""
+    shared: int
+    """Bytes of shared memory of a multiprocessor."""
+    threads: int
+    """Threads of a multiprocessor."""
+
+
+@final
+class ProfiledLaunch(TypedDict):
+    """One piece of work of the device: a launch, or a copy or a fill of memory, which has no grid."""
+
+    block: list[int] | None
+    """Threads of a program along each axis."""
+    grid: list[int] | None
+    """Programs along each axis."""
+    kernel: str
+    """The name of the kernel."""
+    registers: int | None
+    """Registers of a thread."""
+    shared: int | None
+    """Bytes of shared memory of a program."""
+    us: float
+    """How long it took."""
 
 
 @final

@@ -34,6 +34,12 @@ pub(crate) struct Ceiling {
 }
 
 impl Ceiling {
+    /// Tells whether it is the rate of a product that limits.
+    #[must_use]
+    pub(crate) fn is_product(&self) -> bool {
+        self.kind == "product"
+    }
+
     /// Returns the share of the ceiling that work of `ms` milliseconds reaches.
     #[must_use]
     pub(crate) fn share(&self, ms: f64) -> f64 {

@@ -1,0 +1,277 @@
+//! `t2t profile OP/VARIANT`: what each kernel of a call takes on the device, and what bounds it. What was recorded is kept under the key of the bench, the size, the dtype and
+//! the profile's own code, and is not recorded again while that stands.
+//!
+//! It does not know what bounds a kernel.
+
+use std::env;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use t2t_host::cores;
+use t2t_host::device::{self, DeviceLock, Holder};
+use t2t_host::interrupt::Interrupt;
+use t2t_model::action::{DeviceClass, Phase, Target};
+use t2t_model::digest::Digest;
+use t2t_model::record::{Outcome, Record};
+use t2t_plan::graph::expand::profile as profile_of;
+use t2t_plan::graph::pick::{Force, Selection, pick};
+use t2t_protocol::{Analysis, Calibration, Declaration, Failure, Profile, Resources, read};
+use t2t_report::figures;
+use t2t_report::render::profile::{Beside, profiled, text};
+use t2t_spec::{Op, Variant};
+use t2t_store::harness::Harness;
+use t2t_store::{fs, kept};
+
+use super::arguments::ProfileArguments;
+use super::error::CliError;
+use super::plan::{Plan, plans, standing};
+use super::{Common, context, streams};
+use crate::engine::job::Job;
+use crate::engine::perform::{self, Performed};
+use crate::engine::request::{Given, Requests, told};
+use crate::session::{Probing, Session};
+
+/// The version of kept profiles, and of what `--json` prints. 1: first.
+const VERSION: u32 = 1;
+
+/// The module of the harness that records.
+const MODULE: &str = "profile";
+
+/// The artifact of a compile that holds its kernels.
+const ARCHIVE: &str = "triton.tar.gz";
+
+/// What is profiled, with the results that stand.
+struct Subject<'a> {
+    session: &'a Session,
+    op: &'a Op,
+    variant: &'a Variant,
+    declaration: Declaration,
+    plans: Vec<Plan>,
+    /// `OP/VARIANT`.
+    place: String,
+    size: String,
+    dtype: String,
+}
+
+/// Runs the command.
+pub(crate) fn profile(common: &Common, arguments: &ProfileArguments) -> Result<u8, CliError> {
+    if common.as_device.is_some() {
+        let session = context::open(common, Probing::Never, &Interrupt::default())?;
+        let subject = subject(&session, arguments)?;
+        let path = subject.path()?;
+        let found = kept::read(&path, VERSION).ok_or_else(|| {
+            let message = format!(
+                "no profile of {} at `{}` in {} is kept for {}",
+                subject.place, subject.size, subject.dtype, session.inventory.device.class
+            );
+            CliError::misuse(message, "record it where the device is, and leave out `--as-device` there")
+        })?;
+        return subject.print(&found, arguments.json);
+    }
+    let (_lock, interrupt, session) = context::open_locked(common, "a profile needs its device here")?;
+    if session.inventory.device.class == DeviceClass::Interpreter {
+        return Err(CliError::misuse(
+            "a profile needs a CUDA device, and kernels run in Triton's interpreter here",
+            "run it where there is one; `--as-device nvidia-h200` prints one that is kept",
+        ));
+    }
+    let subject = subject(&session, arguments)?;
+    let path = subject.path()?;
+    if let Some(found) = kept::read(&path, VERSION) {
+        return subject.print(&found, arguments.json);
+    }
+    let performed = subject.record(&interrupt)?;
+    if interrupt.is_set() {
+        return Err(CliError::Interrupted);
+    }
+    let Some(found) = subject.said(&performed)? else { return Ok(1) };
+    let code = subject.print(&found, arguments.json)?;
+    kept::write(&path, VERSION, &found).with_context(|| format!("cannot write `{}`", path.display()))?;
+    Ok(code)
+}
+
+/// Returns what is named. Fails where it is not declared, and where its bench does not stand.
+fn subject<'a>(session: &'a Session, arguments: &ProfileArguments) -> Result<Subject<'a>, CliError> {
+    let example = "name one variant, as in `t2t profile softmax/v2_tiling`";
+    let written = &arguments.target;
+    let unnamed = || CliError::misuse(format!("`{written}` names no variant"), example);
+    let (op, variant) = written.split_once('/').ok_or_else(unnamed)?;
+    let op = session.spec.op(op).ok_or_else(|| CliError::misuse(format!("`{op}` is no op"), example))?;
+    let names: Vec<&str> = op.variants.iter().map(|variant| variant.name.as_str()).collect();
+    let variant = op.variant(variant).ok_or_else(|| {
+        CliError::misuse(format!("{} has no variant `{variant}`", op.name), format!("it has {}", names.join(", ")))
+    })?;
+    let place = format!("{}/{}", op.name, variant.name);
+    let declaration: Declaration = told(&op.declaration(profile_of(&session.inventory.device.class)));
+    let lengths =
+        |name: &str| declaration.sizes[name].values().map(|length| u128::from(*length)).fold(1, u128::saturating_mul);
+    let sizes: Vec<&str> = declaration.sizes.keys().map(String::as_str).collect();
+    let largest = sizes.iter().copied().max_by_key(|name| lengths(name));
+    let size = chosen(arguments.size.as_deref().or(largest), &sizes, "size", &op.name)?;
+    let dtypes: Vec<&str> = declaration.dtypes.iter().map(String::as_str).collect();
+    let dtype = chosen(arguments.dtype.as_deref().or(dtypes.first().copied()), &dtypes, "dtype", &op.name)?;
+    let mut targets = vec![
+        Target::of_variant(&op.name, &variant.name, Phase::Bench).to_string(),
+        Target::of_op(&op.name, Phase::Analyze).to_string(),
+    ];
+    if session.graph.find(&Target::calibrate()).is_some() {
+        targets.push(Target::calibrate().to_string());
+    }
+    let wanted = pick(&session.graph, &Selection { targets, ..Selection::default() }, Force::Stale)?;
+    let plans = plans(session, &wanted)?;
+    Ok(Subject { session, op, variant, declaration, plans, place, size, dtype })
+}
+
+/// Returns what is named of the known ones.
+fn chosen(name: Option<&str>, known: &[&str], what: &str, op: &str) -> Result<String, CliError> {
+    match name {
+        Some(name) if known.contains(&name) => Ok(name.to_owned()),
+        name => Err(CliError::misuse(
+            format!("{op} has no {what} `{}`", name.unwrap_or_default()),
+            format!("it has {}", known.join(", ")),
+        )),
+    }
+}
+
+impl Subject<'_> {
+    fn target(&self, phase: Phase) -> Target {
+        let target = Target::of_variant(&self.op.name, &self.variant.name, phase);
+        standing(self.session, &self.plans, &target)
+    }
+
+    fn result(&self, target: &Target) -> Option<&Record> {
+        let index = self.session.graph.find(target)?;
+        self.plans.iter().find(|plan| plan.index == index)?.settled.record()
+    }
+
+    fn document<T: DeserializeOwned>(&self, target: &Target, name: &str) -> Option<T> {
+        let blob = self.result(target)?.outputs.get(name)?;
+        read::document(&self.session.cas().get(blob.digest).ok()?).ok()
+    }
+
+    /// Returns where the profile is kept. Fails where no bench that passed stands.
+    fn path(&self) -> Result<PathBuf, CliError> {
+        let hint = format!("run `t2t build {}:bench`", self.place);
+        let bench = self.result(&self.target(Phase::Bench)).filter(|record| record.outcome == Outcome::Passed);
+        let bench = bench.ok_or_else(|| CliError::Missing {
+            message: format!("a profile is of a measured kernel, and no bench of {} stands that passed", self.place),
+            hint,
+        })?;
+        let folder = env::var_os("T2T_HARNESS").map(PathBuf::from);
+        let harness = Harness::open(folder.as_deref()).context("cannot read `$T2T_HARNESS`")?;
+        let code = harness.meaning_of(MODULE).ok_or_else(|| CliError::machine("the harness has no `profile.py`"))?;
+        let facts = json!([VERSION, bench.key.to_string(), code.to_string(), "cupti", self.size, self.dtype]);
+        let key = Digest::of(facts.to_string().as_bytes());
+        Ok(self.session.cache.join("profile").join(&self.op.name).join(format!("{key}.json")))
+    }
+
+    /// Has the calls recorded, under the lock of the device.
+    fn record(&self, interrupt: &Interrupt) -> Result<Performed, CliError> {
+        let session = self.session;
+        let shares = cores::shares(session.devices.len());
+        cores::keep_off_devices(&shares);
+        let requests = Requests {
+            spec: &session.spec,
+            inventory: &session.inventory,
+            root: &session.root,
+            catalogue: &session.catalogue,
+            readable: session.readable(),
+            shares: &shares,
+            jobs: 1,
+            salt: "",
+        };
+        let archive = self.result(&self.target(Phase::Compile)).and_then(|record| record.outputs.get(ARCHIVE));
+        let given = Given {
+            warm: archive.map(|blob| session.cas().path(blob.digest)).into_iter().collect(),
+            device: session.devices.first().map(|device| device.uuid.clone()),
+            cores: shares.devices.first().cloned(),
+            tune: self.document::<Value>(&self.target(Phase::Tune), "tune"),
+            ..Given::default()
+        };
+        let index = session.graph.find(&self.target(Phase::Bench)).expect("a variant has a bench");
+        let scratch = session.cache.join("scratch").join(context::process().to_string()).join("profile");
+        let mut job = requests.job(session.graph.action(index), &given, scratch);
+        if let Some(op) = &mut job.arguments.op {
+            op.sizes.retain(|name, _| *name == self.size);
+            op.dtypes = vec![self.dtype.clone()];
+        }
+        streams::say(&format!("profile of {} at `{}` in {}", self.place, self.size, self.dtype));
+        let performed = self.locked(&job, interrupt);
+        let _ = fs::remove(job.scratch.parent().unwrap_or(&job.scratch));
+        performed
+    }
+
+    fn locked(&self, job: &Job, interrupt: &Interrupt) -> Result<Performed, CliError> {
+        let Some(uuid) = &job.device else { return Ok(perform::profile(job, &self.session.pool)) };
+        let locks = device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref());
+        let who = || Holder {
+            pid: context::process(),
+            target: format!("profile of {}", self.place),
+            workspace: self.session.root.to_string_lossy().into_owned(),
+            since: figures::moment(fs::now()),
+        };
+        let waiting = |holder: &str| streams::say(&format!("waiting: device {uuid}, held by {holder}"));
+        match DeviceLock::take(&locks, uuid, who, waiting, || interrupt.is_set()).context("cannot lock the device")? {
+            Some(_held) => Ok(perform::profile(job, &self.session.pool)),
+            None => Err(CliError::Interrupted),
+        }
+    }
+
+    /// Returns the document of a profile; None where the kernel was rejected, which is said.
+    fn said(&self, performed: &Performed) -> Result<Option<Profile>, CliError> {
+        match &performed.outcome {
+            Some(Outcome::Passed) => {}
+            Some(Outcome::Rejected { class }) => {
+                let bytes = performed.documents.get("failure");
+                let failure: Option<Failure> = bytes.and_then(|bytes| read::document(bytes).ok());
+                let message = failure.map_or_else(|| class.clone(), |failure| failure.message);
+                streams::say(&format!("error: {}: {message} ({class})", self.place));
+                return Ok(None);
+            }
+            Some(Outcome::Lost { reason } | Outcome::NotJudged { reason }) => {
+                return Err(CliError::machine(reason.clone()));
+            }
+            None => return Err(CliError::machine("the profile ended without an outcome")),
+        }
+        let found: Option<Profile> = performed.documents.get("profile").and_then(|bytes| read::document(bytes).ok());
+        found.map(Some).ok_or_else(|| CliError::machine("the profile left no document"))
+    }
+
+    /// Prints what a profile comes to beside the results that stand.
+    fn print(&self, profile: &Profile, is_json: bool) -> Result<u8, CliError> {
+        let analysis: Option<Analysis> = self.document(&Target::of_op(&self.op.name, Phase::Analyze), "analysis");
+        let calibration: Option<Calibration> = self.document(&Target::calibrate(), "calibration");
+        let resources: Option<Resources> = self.document(&self.target(Phase::Compile), "resources");
+        let precision = self.declaration.precision.name();
+        let beside = Beside {
+            analysis: analysis.as_ref(),
+            calibration: calibration.as_ref(),
+            resources: resources.as_ref(),
+            precision,
+        };
+        let found = profiled(profile, &beside).ok_or_else(|| CliError::Machine {
+            message: "CUPTI recorded no work of the device".to_owned(),
+            hint: Some("`t2t doctor` says what torch and the driver are; another profiler may hold CUPTI".to_owned()),
+        })?;
+        if is_json {
+            let document = json!({
+                "version": VERSION,
+                "target": self.place,
+                "size": profile.size,
+                "binding": profile.binding,
+                "dtype": profile.dtype,
+                "device": profile.model,
+                "profiler": {"name": profile.profiler, "torch": profile.version},
+                "limits": profile.limits,
+                "telemetry": profile.telemetry,
+                "profile": found,
+            });
+            streams::print(&format!("{document:#}\n"));
+        } else {
+            streams::print(&text(&self.place, profile, &found, streams::width()));
+        }
+        Ok(0)
+    }
+}
