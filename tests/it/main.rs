@@ -15,6 +15,7 @@
 
 mod environment;
 mod soak;
+mod profile;
 mod project;
 mod authored;
 mod lite;
