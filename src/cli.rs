@@ -71,7 +71,8 @@ mod watch;
 use self::arguments::{
     AddArguments, AdoptArguments, AffectedArguments, AttemptsArguments, BenchArguments, BuildArguments,
     CompareArguments, ExportArguments, ExportForm, GenerateArguments, GraphFormat, ImportForm, ImproveArguments,
-    NewArguments, ProfileArguments, ReportFormat, ReproArguments, Service, Stage, Targets, WatchArguments,
+    NewArguments, ProfileArguments, ReportArguments, ReportFormat, ReproArguments, Service, Stage, Targets,
+    WatchArguments,
 };
 use self::error::CliError;
 
@@ -218,15 +219,8 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Write a page for a browser: verdicts and speedups of all ops, charts, failures; one file that needs nothing beside it
-    Report {
-        /// The ops that it shows (default: all)
-        #[arg(add = complete::op())]
-        ops: Vec<String>,
-        /// The file to write (default: logs/report.html in the workspace)
-        #[arg(long, value_name = "FILE")]
-        out: Option<PathBuf>,
-    },
+    /// Write a page for a browser: verdicts and speedups of all ops, charts, failures; one file that needs nothing beside it. With --serve it follows builds
+    Report(ReportArguments),
     /// Write the chosen kernels of ops as a Python package with tests, to be used without t2t
     Export(ExportArguments),
     /// Compare the figures of two sides; the exit code is 1 if B is slower beyond the threshold
@@ -340,7 +334,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         }
         Command::Picture { of, out } => picture::picture(&of, out.as_deref()),
         Command::Publish => publish::publish(common),
-        Command::Report { ops, out } => report::report(common, &ops, out.as_deref()),
+        Command::Report(arguments) => report::report(common, &arguments),
         Command::Export(arguments) => export::export(common, &arguments),
         Command::Compare(arguments) => compare::run(common, &arguments),
         Command::Affected(arguments) => affected::run(common, &arguments),

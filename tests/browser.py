@@ -3,12 +3,20 @@
 It needs Playwright (`pip install playwright`) and a Chromium, named by `--chromium` or found by Playwright. CI has neither.
 
     python tests/browser.py logs/report.html [--chromium PATH] [--screenshots FOLDER]
+
+With `--served FOLDER` it also opens the page that `t2t report --serve` serves of that workspace, and sees it follow edits of a kernel and of ops.yaml, which are taken back. Give it a copy
+in which at least one kernel of at least two ops passed.
+
+    python tests/browser.py --served COPY --t2t target/debug/t2t
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import Locator, Page, sync_playwright
@@ -22,11 +30,19 @@ PRINTED = 100
 """How many ops a page has at most that is printed."""
 FAR = 120
 """How far below the top of the window, in px, what a link leads to may stand: the filter is above it."""
+FOLLOWS = 20.0
+"""In how many seconds a served page has followed an edit."""
+STAYS = 2.0
+"""By how many px what a reader sees may move when the page is renewed."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("pages", nargs="+", type=Path)
+    parser.add_argument("pages", nargs="*", type=Path)
+    parser.add_argument(
+        "--served", type=Path, help="a workspace whose page is served; its files are edited and restored"
+    )
+    parser.add_argument("--t2t", default="t2t", help="the program that serves it")
     parser.add_argument("--chromium", help="the program; by default Playwright's own")
     parser.add_argument("--screenshots", type=Path, help="a folder for a picture at each width, light and dark")
     arguments = parser.parse_args()
@@ -35,24 +51,126 @@ def main() -> int:
         browser = playwright.chromium.launch(executable_path=arguments.chromium, args=["--no-sandbox"])
         for file in arguments.pages:
             page = browser.new_page(viewport={"width": 1400, "height": 900})
-            found = used(page, file.resolve())
+            found = used(page, file.resolve().as_uri(), "file:")
             if arguments.screenshots:
                 take(page, file, arguments.screenshots)
             page.close()
             print(f"{file}: {'; '.join(found) or 'nothing is wrong'}")
             wrong += found
+        if arguments.served:
+            with serving(arguments.t2t, arguments.served) as address:
+                page = browser.new_page(viewport={"width": 1400, "height": 900})
+                found = used(page, address, address)
+                page.close()
+                # What a browser calls by its name is this machine, too.
+                page = browser.new_page(viewport={"width": 1400, "height": 900})
+                found += followed(page, address.replace("127.0.0.1", "localhost"), arguments.served)
+                page.close()
+            print(f"{arguments.served}, served: {'; '.join(found) or 'nothing is wrong'}")
+            wrong += found
         browser.close()
     return 1 if wrong else 0
 
 
-def used(page: Page, file: Path) -> list[str]:
-    """Opens a page and uses it. Returns what is wrong with it, in words."""
+@contextmanager
+def serving(program: str, workspace: Path) -> Iterator[str]:
+    """Serves the page of the workspace, and yields its address."""
+    command = [str(Path(program).resolve()) if "/" in program else program, "report", "--serve"]
+    process = subprocess.Popen(command, cwd=workspace, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.terminate()
+        if process.wait() != 0:
+            raise RuntimeError(f"{program} ended with {process.returncode}")
+
+
+@contextmanager
+def edited(file: Path, addition: str) -> Iterator[None]:
+    """Adds a text to a file for a while."""
+    before = file.read_text()
+    file.write_text(before + addition)
+    try:
+        yield
+    finally:
+        file.write_text(before)
+
+
+def followed(page: Page, address: str, workspace: Path) -> list[str]:
+    """Opens a served page, and edits a kernel, then ops.yaml, while it is open. Returns what is wrong with how it follows."""
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+    page.goto(address)
+    names = [name for name, verdicts in shown(page) if "passed" in verdicts.split()]
+    last = names[-1]
+    live = page.locator("[id='page.live']")
+    until(lambda: live.inner_text() == "no build runs")
+    passed = page.locator(f"section:not(.op) td:has(a[href^='#{last}/']):has-text('✓')").first
+    link = passed.locator("a").first.get_attribute("href") or ""
+    cell = page.locator(f"section:not(.op) td:has(a[href='{link}'])").first
+    kernel = workspace / "kernels" / f"{link[1:]}.py"
+    page.locator("[id='page.name']").fill(last)
+    for view in page.locator(f"section[id='{last}'] details").all():
+        view.locator("summary").click()
+    page.evaluate("name => document.getElementById(name).scrollIntoView()", last)
+    page.wait_for_timeout(300)
+    before = state(page, last)
+
+    def stays(what: str) -> None:
+        page.wait_for_timeout(500)
+        now = state(page, last)
+        if now[:-1] != before[:-1] or abs(now[-1] - before[-1]) > STAYS:
+            wrong.append(f"after {what} it shows {now}, not {before}")
+
+    with edited(kernel, "\nADDED = 1\n"):
+        until(lambda: "…" in cell.inner_text())
+        stays("a kernel became stale")
+    until(lambda: "✓" in cell.inner_text())
+    added = page.locator("section[id='t2t_added']")
+    with edited(
+        workspace / "ops.yaml", "  t2t_added: {torch: relu, inputs: {input: [M, N]}, variants: [v1_baseline]}\n"
+    ):
+        until(lambda: added.count() == 1)
+        stays("an op was added")
+    until(lambda: added.count() == 0)
+    with edited(workspace / "ops.yaml", "opps: 1\n"):
+        until(lambda: "not renewed: " in live.inner_text())
+        stays("ops.yaml could not be read")
+    until(lambda: live.inner_text() == "no build runs")
+    return wrong
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Waits until something is so. The policy of a page forbids what Playwright waits by."""
+    end = time.monotonic() + FOLLOWS
+    while not is_so():
+        if time.monotonic() > end:
+            raise TimeoutError("the served page does not follow")
+        time.sleep(0.05)
+
+
+def state(page: Page, name: str) -> tuple[str, str, int, float]:
+    """Returns what a reader did: the filter, what it shows, how many views of the op are open, and where that stands in the window."""
+    text, ops, views, top = page.evaluate(
+        "name => { const op = document.getElementById(name); return ["
+        " document.getElementById('page.name').value,"
+        " [...document.querySelectorAll('section.op')].filter(op => !op.hidden).map(op => op.id).join(' '),"
+        " op.querySelectorAll('details[open]').length,"
+        " op.getBoundingClientRect().top] }",
+        name,
+    )
+    return text, ops, views, top
+
+
+def used(page: Page, address: str, own: str) -> list[str]:
+    """Opens a page at an address and uses it; its own addresses begin with `own`. Returns what is wrong with it, in words."""
     wrong: list[str] = []
     page.on("console", lambda message: wrong.append(f"console: {message.text}"))
     page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
-    page.on("request", lambda request: None if request.url.startswith("file:") else wrong.append(request.url))
+    page.on("request", lambda request: None if request.url.startswith(own) else wrong.append(request.url))
     begun = time.perf_counter()
-    page.goto(file.as_uri())
+    page.goto(address)
     count = page.locator("section.op").count()
     counted = page.locator("[id='page.count']")
     if counted.inner_text() != f"{count} of {count} ops":

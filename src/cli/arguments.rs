@@ -14,9 +14,11 @@ use super::complete;
 
 mod bench;
 mod profile;
+mod report;
 
 pub(super) use self::bench::BenchArguments;
 pub(super) use self::profile::ProfileArguments;
+pub(super) use self::report::ReportArguments;
 
 /// Which targets.
 #[derive(Debug, Args, Clone, Default)]

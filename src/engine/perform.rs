@@ -17,6 +17,7 @@ use t2t_plan::functions::{self, Function, PHASES, Queues};
 use t2t_plan::imports;
 use t2t_protocol::{Finished, More, Reply, Request, ToRepro, ToSample, ToldDoing, ToldSpan, WarmChild};
 use t2t_store::fs;
+use t2t_store::store::at_work;
 
 use super::asking::Asking;
 use super::dispatcher::SharedDispatcher;
@@ -223,6 +224,7 @@ fn attempt(job: &Job, calls: &Calls) -> Performed {
     if let Some(lost) = no_scratch(job) {
         return lost;
     }
+    at_work::note(&job.scratch, &job.target.to_string());
     if let Some(asking) = &job.asking {
         return author::performed(asking, &|| calls.cancel.is_set());
     }

@@ -62,6 +62,7 @@ mod cli {
     mod unchanged;
     mod remote;
     mod watch;
+    mod served;
     mod editors;
     mod clock;
 }

@@ -20,6 +20,7 @@ mod cells;
 mod charts;
 mod coded;
 mod roofline;
+pub mod served;
 mod subjects;
 
 /// The page's own text; it has the form of minijinja's templates.

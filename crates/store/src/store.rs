@@ -3,6 +3,7 @@
 //! It may be deleted, copied and shared at any time: whatever is torn or damaged in it is a miss. It does not know which results still stand.
 
 pub mod archive;
+pub mod at_work;
 pub mod audit;
 pub mod cas;
 pub mod collect;

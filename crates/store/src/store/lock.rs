@@ -26,6 +26,17 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The interval at which a call that may give up tries a held lock again.
 const TRY: Duration = Duration::from_millis(20);
 
+/// Who holds a lock, as its file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Holder {
+    /// The number of the process.
+    pub(super) process: u32,
+    /// Its command line.
+    pub(super) command: String,
+    /// When it took the lock, `HH:MM:SS UTC`.
+    pub(super) since: String,
+}
+
 /// The lock, held until it is dropped.
 #[derive(Debug)]
 pub struct Lock {
@@ -76,6 +87,16 @@ impl Lock {
         }
         Ok(Some(Self { file }))
     }
+}
+
+/// Returns who holds the lock under `cache`; None where nobody does, or who cannot sign it. It does not try the lock: whoever takes it then would have to wait.
+pub(super) fn holder(cache: &Path) -> Option<Holder> {
+    let name = name_on(&mut File::open(cache.join("lock")).ok()?);
+    let (process, rest) = name.trim_end().strip_prefix(HOLDS)?.split_once(", `")?;
+    let (command, since) = rest.rsplit_once("`, since ")?;
+    // The name of a process that was killed stays.
+    let process = process.parse().ok().filter(|process| fs::is_another_process(*process))?;
+    Some(Holder { process, command: command.to_owned(), since: since.to_owned() })
 }
 
 fn wait() {
