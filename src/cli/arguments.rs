@@ -6,17 +6,19 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, ValueEnum};
 use t2t_model::action::Phase;
 use t2t_plan::graph::pick::phase_hint;
 
 use super::complete;
 
 mod bench;
+mod import;
 mod profile;
 mod report;
 
 pub(super) use self::bench::BenchArguments;
+pub(super) use self::import::{FlashinferArguments, ImportForm};
 pub(super) use self::profile::ProfileArguments;
 pub(super) use self::report::ReportArguments;
 
@@ -175,16 +177,6 @@ pub(super) struct AdoptArguments {
     /// The function or class in Python that it replaces
     #[arg(long, value_name = "FILE.py::NAME")]
     pub(super) reference: Option<String>,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum ImportForm {
-    /// Problems in KernelBench's form: Python files with Model, get_inputs and get_init_inputs
-    Kernelbench {
-        /// A file, or a folder with many
-        #[arg(value_name = "FILE_OR_FOLDER")]
-        what: PathBuf,
-    },
 }
 
 #[derive(Debug, Args)]

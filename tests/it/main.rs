@@ -31,6 +31,7 @@ mod cli {
     mod edited;
     mod edits;
     mod kernelbench;
+    mod flashinfer;
     mod kills;
     pub mod damage;
     mod power;
