@@ -314,7 +314,7 @@ pub fn text(place: &str, profile: &Profile, found: &Profiled, width: Option<usiz
         share.map_or_else(|| value.clone(), |share| format!("{value}, {} of {of}", figures::percent(share)))
     };
     let count = |value: Option<f64>, unit: &str| {
-        value.map_or_else(|| format!("{unit} not counted"), |value| format!("{} {unit}", figures::scaled(value)))
+        value.map_or_else(|| format!("{unit} not counted"), |value| quantity(value, unit))
     };
     format!(
         "{place} at {} in {} on {}: {} calls, recorded by {}\n{}\ncall: device {} ms, host {} ms\nexpected: {}, {}\nreached: {}; {}\n{}\n",
@@ -332,6 +332,13 @@ pub fn text(place: &str, profile: &Profile, found: &Profiled, width: Option<usiz
         rate(found.tflop_per_s, "TFLOP/s", found.of_product, "a product"),
         found.sentence
     )
+}
+
+/// Returns a count with its unit, as in `134 MB` and `768 B`.
+fn quantity(value: f64, unit: &str) -> String {
+    let scaled = figures::scaled(value);
+    let gap = if scaled.contains(' ') { "" } else { " " };
+    format!("{scaled}{gap}{unit}")
 }
 
 #[cfg(test)]

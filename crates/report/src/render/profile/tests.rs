@@ -94,3 +94,18 @@ fn occupancy_is_that_of_cudas_calculator() {
     is(of(256, 64, 100_000), 16.0);
     is(of(256, 64, 232_448), 8.0);
 }
+
+#[test]
+fn the_text_has_a_row_a_kernel_the_rates_and_the_sentence() {
+    let one = profile(20.0, vec![vec![launch("k", 1250.0, 4096)]]);
+    let text = text("op/variant", &one, &found(&one, 1e9), None);
+    for part in [
+        "op/variant at large in float32",
+        "expected: 4.00 GB, 1.00 GFLOP\n",
+        "reached: 3200 GB/s, 80 % of a copy; 0.800 TFLOP/s, ",
+        "Memory bounds it: the op's bytes move at 80 % of the rate of a copy.\n",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert_eq!(quantity(768.0, "B"), "768 B");
+}
