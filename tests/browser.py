@@ -103,6 +103,8 @@ def followed(page: Page, address: str, workspace: Path) -> list[str]:
     page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
     page.goto(address)
     names = [name for name, verdicts in shown(page) if "passed" in verdicts.split()]
+    if not names:
+        return ["no op has a kernel that passed: build the copy first"]
     last = names[-1]
     live = page.locator("[id='page.live']")
     until(lambda: live.inner_text() == "no build runs")
