@@ -61,6 +61,7 @@ mod signing;
 mod skill;
 mod status;
 mod streams;
+mod stages;
 mod sweep;
 mod tidy;
 mod totals;
@@ -207,6 +208,9 @@ enum Command {
         /// All compilations of a kernel, not only the first
         #[arg(long)]
         all: bool,
+        /// Write a page for a browser instead: source, TTGIR and PTX side by side, with lines that belong together
+        #[arg(long, value_name = "FILE", conflicts_with = "stage")]
+        html: Option<PathBuf>,
     },
     /// Write the results of this device to assets/results/DEVICE, for machines that lack it
     Publish,
@@ -328,9 +332,12 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Graph { targets, format } => inspect::graph(common, &targets, format),
         Command::Log { op } => inspect::log(common, &op),
         Command::Artifact { target, name } => artifact::artifact(common, &target, name.as_deref()),
-        Command::Ir { target, stage, kernel, all } => {
+        Command::Ir { target, stage, kernel, all, html } => {
             let wanted = if all { inspect::Kernels::All } else { inspect::Kernels::First };
-            inspect::ir(common, &target, stage.name(), kernel.as_deref(), wanted)
+            match html {
+                Some(file) => stages::write(common, &target, kernel.as_deref(), wanted, &file),
+                None => inspect::ir(common, &target, stage.name(), kernel.as_deref(), wanted),
+            }
         }
         Command::Picture { of, out } => picture::picture(&of, out.as_deref()),
         Command::Publish => publish::publish(common),

@@ -1,4 +1,4 @@
-"""Opens pages of `t2t report` in a real browser and uses them: every view, link, key and filter. It ends with 1 where anything is wrong.
+"""Opens pages of `t2t report` in a real browser and uses them: every view, link, key and filter, and once without scripts. It ends with 1 where anything is wrong.
 
 It needs Playwright (`pip install playwright`) and a Chromium, named by `--chromium` or found by Playwright. CI has neither.
 
@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from playwright.sync_api import Locator, Page, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, sync_playwright
 
 WIDTHS = (400, 900, 1400)
 OPENS = 2.0
@@ -28,6 +28,10 @@ SOME = 20
 """How many links, and how many views, are tried at least where there are as many."""
 PRINTED = 100
 """How many ops a page has at most that is printed."""
+WHOLE = 60_000
+"""In how many ms all charts and tables of a page are there."""
+PARTS = ("section", "figure", "svg", "table", "tr", "td", "th", "caption", "details", "li", "p", "[id]", "a[href]")
+"""What a page has the same number of where it may run no script."""
 FAR = 120
 """How far below the top of the window, in px, what a link leads to may stand: the filter is above it."""
 FOLLOWS = 20.0
@@ -54,6 +58,7 @@ def main() -> int:
             found = used(page, file.resolve().as_uri(), "file:")
             if arguments.screenshots:
                 take(page, file, arguments.screenshots)
+            found += unscripted(browser, page, file.resolve())
             page.close()
             print(f"{file}: {'; '.join(found) or 'nothing is wrong'}")
             wrong += found
@@ -179,11 +184,29 @@ def used(page: Page, address: str, own: str) -> list[str]:
         wrong.append(f"it counts {counted.inner_text()!r} of {count} ops")
     if (took := time.perf_counter() - begun) > OPENS:
         wrong.append(f"it took {took:.1f} s to open")
+    page.locator("main noscript").first.wait_for(state="detached", timeout=WHOLE)
     for view in some(page.locator("details").all()):
         view.locator("summary").click()
         if view.get_attribute("open") is None:
             wrong.append(f"a view does not open: {view.inner_text()[:40]}")
     return wrong + keys(page) + links(page) + widths(page)
+
+
+def counts(page: Page) -> dict[str, int]:
+    """Returns how many elements of each kind the body has."""
+    return {part: page.locator(f"body {part}").count() for part in PARTS}
+
+
+def unscripted(browser: Browser, used: Page, file: Path) -> list[str]:
+    """Opens the page without scripts. Returns what it has another number of than the page that was used."""
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(file.as_uri())
+    has, had = counts(page), counts(used)
+    context.close()
+    return [
+        f"without scripts it has {has[part]} of {part}, not {had[part]}" for part in PARTS if has[part] != had[part]
+    ]
 
 
 def some(elements: list[Locator]) -> list[Locator]:

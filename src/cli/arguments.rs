@@ -270,7 +270,7 @@ pub(super) struct CompareArguments {
     #[arg(long)]
     pub(super) all: bool,
     /// By how many percent of A's time B may take longer
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value_t = t2t_report::compare::THRESHOLD, value_parser = percent)]
     pub(super) threshold: f64,
     /// How it is written
     #[arg(long, value_enum, default_value = "text")]

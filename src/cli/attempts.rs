@@ -111,8 +111,7 @@ impl Known<'_> {
         }
         let before = target.of_attempt(target.attempt - 1);
         let earlier = self.kernel(&before)?;
-        let difference = TextDiff::from_lines(earlier.as_str(), text);
-        Ok(difference.unified_diff().header(&before.place(), &target.place()).to_string())
+        Ok(difference((&before, &earlier), (target, text)))
     }
 
     /// Returns what is known of an attempt. None where it was not made.
@@ -158,6 +157,12 @@ impl Known<'_> {
             .and_then(|bytes| read::document(&bytes).ok());
         MadeEnd::Accepted { final_ms: bench.and_then(|bench| bench.final_ms) }
     }
+}
+
+/// Returns how the kernel of an attempt differs from another one's, as a unified diff.
+pub(super) fn difference((before, earlier): (&Target, &str), (target, text): (&Target, &str)) -> String {
+    let difference = TextDiff::from_lines(earlier, text);
+    difference.unified_diff().header(&before.place(), &target.place()).to_string()
 }
 
 /// An attempt that was made.

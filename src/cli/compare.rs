@@ -231,7 +231,7 @@ fn unresolved(session: &Session, plans: &[Plan]) -> Vec<String> {
 }
 
 /// Returns what the benches among `records` measured, and what the selections chose.
-fn measured<'a, F: Fn(&str) -> Option<Vec<u8>>>(
+pub(super) fn measured<'a, F: Fn(&str) -> Option<Vec<u8>>>(
     records: impl Iterator<Item = (&'a Record, F)>,
 ) -> BTreeMap<String, Measurements> {
     let mut ops: BTreeMap<String, Measurements> = BTreeMap::new();

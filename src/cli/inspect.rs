@@ -102,6 +102,65 @@ pub(crate) enum Kernels {
     All,
 }
 
+/// What a variant was compiled to.
+pub(super) struct Compiled {
+    pub(super) session: Session,
+    /// The compile.
+    pub(super) target: Target,
+    resources: Resources,
+    archive: Vec<u8>,
+}
+
+impl Compiled {
+    /// Returns what the variant that `target` names was compiled to: the result that stands, else the last one.
+    pub(super) fn of(common: &Common, target: &str) -> Result<Self, CliError> {
+        let session = context::open(common, Probing::Never, &Interrupt::default())?;
+        let place = target.split(':').next().unwrap_or(target);
+        let Some((op, variant)) = place.split_once('/') else {
+            return Err(CliError::misuse(
+                format!("`{target}` names no variant"),
+                "write it as in `t2t ir softmax/v4_optimized`",
+            ));
+        };
+        let selection = Selection { targets: vec![format!("{place}:compile")], ..Selection::default() };
+        let wanted = pick(&session.graph, &selection, Force::Stale)?;
+        let named = Target::try_from(format!("{place}:compile"))
+            .unwrap_or_else(|_| Target::of_variant(op, variant, Phase::Compile));
+        let is_numbered = place.contains('#');
+        let target = if is_numbered { named } else { standing_attempt(&session, &plans(&session, &wanted)?, &named) };
+        let index = session.graph.find(&target).expect("it was picked");
+        let record = standing(&session, &wanted, index, &format!("run `t2t build {place}:compile`"))?;
+        let outputs = record.map(|record| record.outputs).unwrap_or_default();
+        let cas = session.cas();
+        let artifact = |name: &str| outputs.get(name).and_then(|blob| cas.get(blob.digest).ok());
+        let (Some(resources), Some(archive)) = (artifact("resources"), artifact("triton.tar.gz")) else {
+            let hint = format!("run `t2t build {place}:compile`");
+            return Err(CliError::misuse(format!("`{place}` is not compiled"), hint));
+        };
+        Ok(Self { target, resources: read::document(&resources).unwrap_or_default(), archive, session })
+    }
+
+    /// Returns the compilations that are wanted: of one kernel or of all, the first or each.
+    pub(super) fn rows(&self, kernel: Option<&str>, kernels: Kernels) -> Result<Vec<&CompiledKernel>, CliError> {
+        let mut rows: Vec<&CompiledKernel> = Vec::new();
+        for row in &self.resources.kernels {
+            let again = kernels == Kernels::First && rows.iter().any(|shown| shown.kernel == row.kernel);
+            if !again && kernel.is_none_or(|wanted| wanted == row.kernel) {
+                rows.push(row);
+            }
+        }
+        if rows.is_empty() {
+            return Err(CliError::misuse(format!("`{}` has no such kernel", self.target.place()), "drop `--kernel`"));
+        }
+        Ok(rows)
+    }
+
+    /// Returns the bytes of a member of the archive.
+    pub(super) fn member(&self, name: &str) -> anyhow::Result<Vec<u8>> {
+        member_of(&self.archive, name).context("cannot read the compiled kernels")
+    }
+}
+
 /// Prints a stage of a variant's compiled kernels: text with a heading for each, or the bytes of one cubin.
 pub(crate) fn ir(
     common: &Common,
@@ -110,53 +169,19 @@ pub(crate) fn ir(
     kernel: Option<&str>,
     kernels: Kernels,
 ) -> Result<u8, CliError> {
-    let session = context::open(common, Probing::Never, &Interrupt::default())?;
-    let place = target.split(':').next().unwrap_or(target);
-    let Some((op, variant)) = place.split_once('/') else {
-        return Err(CliError::misuse(
-            format!("`{target}` names no variant"),
-            "write it as in `t2t ir softmax/v4_optimized`",
-        ));
-    };
-    let selection = Selection { targets: vec![format!("{place}:compile")], ..Selection::default() };
-    let wanted = pick(&session.graph, &selection, Force::Stale)?;
-    let named = Target::try_from(format!("{place}:compile"))
-        .unwrap_or_else(|_| Target::of_variant(op, variant, Phase::Compile));
-    let is_numbered = place.contains('#');
-    let target = if is_numbered { named } else { standing_attempt(&session, &plans(&session, &wanted)?, &named) };
-    let index = session.graph.find(&target).expect("it was picked");
-    let record = standing(&session, &wanted, index, &format!("run `t2t build {place}:compile`"))?;
-    let outputs = record.map(|record| record.outputs).unwrap_or_default();
-    let cas = session.cas();
-    let artifact = |name: &str| outputs.get(name).and_then(|blob| cas.get(blob.digest).ok());
-    let (Some(resources), Some(archive)) = (artifact("resources"), artifact("triton.tar.gz")) else {
-        return Err(CliError::misuse(format!("`{place}` is not compiled"), format!("run `t2t build {place}:compile`")));
-    };
-    let resources: Resources = read::document(&resources).unwrap_or_default();
-    let mut shown: Vec<&str> = Vec::new();
+    let compiled = Compiled::of(common, target)?;
     // The kernels of a `.cu` are in one file.
     let mut members: Vec<&str> = Vec::new();
-    for row in &resources.kernels {
-        let name = row.kernel.as_str();
-        let again = shown.contains(&name) && kernels == Kernels::First;
-        if again || kernel.is_some_and(|wanted| wanted != name) {
-            continue;
-        }
-        shown.push(name);
+    for row in compiled.rows(kernel, kernels)? {
         let Some(member) = row.stages.get(stage) else {
             let stages = row.stages.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            streams::say(&format!("{name} has no {stage} for {}; it has {stages}", row.target));
+            streams::say(&format!("{} has no {stage} for {}; it has {stages}", row.kernel, row.target));
             continue;
         };
-        if members.contains(&member.as_str()) {
-            continue;
+        if !members.contains(&member.as_str()) {
+            members.push(member);
+            print_stage(row, stage, &compiled.member(member)?);
         }
-        members.push(member);
-        let bytes = member_of(&archive, member).context("cannot read the compiled kernels")?;
-        print_stage(row, stage, &bytes);
-    }
-    if shown.is_empty() {
-        return Err(CliError::misuse(format!("`{place}` has no such kernel"), "drop `--kernel`"));
     }
     Ok(0)
 }
@@ -166,9 +191,14 @@ fn print_stage(row: &CompiledKernel, stage: &str, bytes: &[u8]) {
         streams::print_bytes(bytes);
         return;
     }
-    let config = row.config.as_ref().map(|config| format!(" {}", json!(config))).unwrap_or_default();
-    streams::say(&format!("{} for {}{config} {}", row.kernel, row.target, json!(row.constants)));
+    streams::say(&format!("{} for {}", row.kernel, about(row)));
     streams::print(&String::from_utf8_lossy(bytes));
+}
+
+/// Returns the device that a kernel was compiled for, its configuration and its constants.
+pub(super) fn about(row: &CompiledKernel) -> String {
+    let config = row.config.as_ref().map(|config| format!(" {}", json!(config))).unwrap_or_default();
+    format!("{}{config} {}", row.target, json!(row.constants))
 }
 
 fn member_of(archive: &[u8], wanted: &str) -> anyhow::Result<Vec<u8>> {

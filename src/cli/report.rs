@@ -2,8 +2,6 @@
 //!
 //! It runs nothing. What the page says is for the report crate.
 
-use std::path::Path;
-
 use t2t_host::interrupt::Interrupt;
 use t2t_store::fs;
 
@@ -14,6 +12,8 @@ use super::{Common, context, streams};
 
 mod documents;
 mod gathered;
+mod given;
+mod history;
 mod made;
 #[cfg(feature = "serve")]
 mod serve;
@@ -27,15 +27,15 @@ pub(crate) fn report(common: &Common, arguments: &ReportArguments) -> Result<u8,
     if arguments.serve {
         return serve::serve(common, arguments);
     }
-    write(common, &arguments.ops, arguments.out.as_deref())
+    write(common, arguments)
 }
 
-/// Writes the page to the file `out`.
-fn write(common: &Common, names: &[String], out: Option<&Path>) -> Result<u8, CliError> {
+/// Writes the page to a file.
+fn write(common: &Common, arguments: &ReportArguments) -> Result<u8, CliError> {
     let session = context::open(common, context::as_built(common)?, &Interrupt::default())?;
     context::warn_of_unknown_versions(common, &session)?;
-    let Made { text, ops } = made::made(&session, names)?;
-    let file = out.map_or_else(|| session.root.join(FILE), context::absolute);
+    let Made { text, ops } = made::made(&session, arguments)?;
+    let file = arguments.out.as_deref().map_or_else(|| session.root.join(FILE), context::absolute);
     let unfit = |why: &str| {
         let message = format!("cannot write `{}`: {why}", file.display());
         CliError::misuse(message, "name a file in a folder that can be written")

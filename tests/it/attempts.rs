@@ -20,13 +20,13 @@ const FAMILY: &str = r#"{
 const ALL: &str = "gelu:analyze,select,log gelu/v1_baseline:compile,check,bench softmax:analyze,select,log softmax/v1_baseline:generate,compile,check,bench summary";
 
 /// Twice rejected, in two ways; the third form is accepted.
-const THIRD: &str = "{% if plain %}REJECT dtype{% elif general %}{% else %}REJECT mismatch{% endif %}";
+pub const THIRD: &str = "{% if plain %}REJECT dtype{% elif general %}{% else %}REJECT mismatch{% endif %}";
 
 /// Rejected in every form.
 const NEVER: &str = "REJECT mismatch";
 
 /// Makes a workspace with a kernel of a person and one that is made; `mark` says what is to become of it in each form.
-fn project(mark: &str) -> Project {
+pub fn project(mark: &str) -> Project {
     let project = Project::with(&ops("", &format!("    generator: template\n{GELU}")));
     project.kernel("gelu", "v1_baseline", "");
     project.write("assets/generators/softmax.json", FAMILY);

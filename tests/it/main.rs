@@ -51,6 +51,7 @@ mod cli {
     mod attempts;
     mod authors;
     mod chat;
+    pub mod report;
     mod improve;
     mod secrets;
     mod targets;
@@ -94,6 +95,7 @@ mod real {
     mod examples;
     mod export;
     mod export_forms;
+    mod stages;
     pub mod cuda;
     pub mod extensions;
     mod generated;

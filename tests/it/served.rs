@@ -133,7 +133,7 @@ fn cell<'a>(page: &'a str, variant: &str) -> &'a str {
     let link = format!("href=\"#softmax/{variant}\"");
     let at = page.find(&link).unwrap_or_else(|| panic!("no {link} in {page}"));
     let begin = page[..at].rfind("<td").unwrap();
-    &page[begin..begin + page[begin..].find("</td>").unwrap()]
+    &page[begin..begin + page[begin..].find("</a>").unwrap()]
 }
 
 #[test]

@@ -91,6 +91,16 @@ fn document(bytes: &[u8]) -> Value {
 /// A record counts only where its checksum, its key and the digest of each published artifact are right.
 #[must_use]
 pub fn read(text: &str, page: &dyn Fn(&Target) -> Option<Vec<u8>>) -> Read {
+    read_part(text, page, &|_| true)
+}
+
+/// Returns what `text` holds of the targets whose names are `wanted`, but for what has a page. The others are not verified.
+#[must_use]
+pub fn read_of(text: &str, wanted: &dyn Fn(&str) -> bool) -> Read {
+    read_part(text, &|_| None, wanted)
+}
+
+fn read_part(text: &str, page: &dyn Fn(&Target) -> Option<Vec<u8>>, wanted: &dyn Fn(&str) -> bool) -> Read {
     let mut read = Read::default();
     let value: Value = match serde_json::from_str(text) {
         Ok(value) => value,
@@ -104,6 +114,9 @@ pub fn read(text: &str, page: &dyn Fn(&Target) -> Option<Vec<u8>>) -> Read {
         return read;
     };
     for (number, value) in records.iter().enumerate() {
+        if !value["record"]["identity"]["target"].as_str().is_none_or(wanted) {
+            continue;
+        }
         match verified(value, page) {
             Ok(entry) => read.entries.push(entry),
             Err(fault) => read.faults.push(format!("{}: {fault}", name(value, number))),

@@ -19,6 +19,9 @@ pub(crate) const VERSION: u32 = 1;
 /// The mean of an op's sizes, as a row of its own.
 pub(crate) const FINAL: &str = "Final";
 
+/// By how many percent of A's time B may take longer before that is a regression, where nobody says otherwise.
+pub const THRESHOLD: f64 = 5.0;
+
 /// Differences below this share are `same`, whatever their interval: two processes that run equal code differ by as much.
 const NOISE: f64 = 0.01;
 

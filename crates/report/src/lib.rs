@@ -7,3 +7,4 @@ pub mod rank;
 pub mod compare;
 pub mod render;
 pub mod page;
+pub mod stages;

@@ -9,9 +9,14 @@ use minijinja::{AutoEscape, Environment, UndefinedBehavior, Value};
 use serde::Serialize;
 use t2t_model::action::Phase;
 use t2t_model::foreign::printable;
+use t2t_protocol::Sweep;
 
 use crate::page::cells::{Cell, Matrix};
+use crate::page::curves::Curves;
+pub use crate::page::history::Revision;
+use crate::page::history::Step;
 use crate::page::subjects::Subject;
+pub use crate::page::timeline::Timeline;
 use crate::render::filters;
 use crate::render::op_page::{LogContext, OpPage};
 use crate::render::syntax;
@@ -19,9 +24,13 @@ use crate::render::syntax;
 mod cells;
 mod charts;
 mod coded;
+mod curves;
+mod drawing;
+mod history;
 mod roofline;
 pub mod served;
 mod subjects;
+mod timeline;
 
 /// The page's own text; it has the form of minijinja's templates.
 const TEMPLATE: &str = include_str!("page/page.html.jinja");
@@ -33,14 +42,16 @@ const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
 /// The SHA-256 digests of [`STYLE`] and [`SCRIPT`] in base64: a browser uses no style and runs no script that has another.
-const STYLE_DIGEST: &str = "yZ/jlRR85nzCLzOH7jH2e9QS2mTvxrIQpdqwTo9ec7A=";
-const SCRIPT_DIGEST: &str = "XLWeaWE3cckZnyXYN+FhRvITx6lUCAuAoKnHVjf/5/w=";
+const STYLE_DIGEST: &str = "GYq68ATC7aJu4zAk8Kz2DZp2wnMC2pc7CEg+C3oxFcA=";
+const SCRIPT_DIGEST: &str = "IAdbZdSpYca6G96fClpRGOBGHzcztfJhxcWZsShOMCY=";
 
 /// All that the page is made from.
 #[derive(Clone, Debug)]
 pub struct Page<'a> {
     /// Where the figures are from, in words.
     pub place: String,
+    /// The timeline of a build, where one was asked for.
+    pub timeline: Option<Timeline>,
     /// The ops, in declared order.
     pub ops: Vec<Op<'a>>,
 }
@@ -54,6 +65,12 @@ pub struct Op<'a> {
     pub there: Option<OpPage<'a>>,
     /// The variants whose check would run in a build.
     pub stale: BTreeSet<String>,
+    /// What attempts at generated kernels changed of those before, as unified diffs, by variant and number.
+    pub changes: BTreeMap<String, BTreeMap<u32, String>>,
+    /// What is known of it at revisions, the oldest first.
+    pub history: Vec<Revision>,
+    /// Its sweeps, where any are to be shown.
+    pub sweeps: Vec<Sweep>,
 }
 
 /// Why no page could be made.
@@ -71,6 +88,9 @@ struct Context<'a> {
     /// The device that is not here and that measured, where there is one.
     published: Option<String>,
     matrix: Matrix,
+    timeline: Option<&'a Timeline>,
+    /// The marks that charts refer to.
+    markers: String,
     ops: Vec<OpContext<'a>>,
 }
 
@@ -91,10 +111,17 @@ struct OpContext<'a> {
     speedups: Option<String>,
     runs: Option<String>,
     roofline: Option<String>,
+    past: Option<String>,
+    sweeps: Vec<Curves>,
+    /// The chosen kernel at each revision.
+    history: Vec<Step>,
     /// Why there is no roofline.
     no_roofline: &'static str,
+    /// Whether the autotuner chose any of the configurations that were measured.
+    is_tuned: bool,
     /// Variant → the command that repeats each of its problems.
     commands: BTreeMap<&'a str, Vec<String>>,
+    changes: &'a BTreeMap<String, BTreeMap<u32, String>>,
     own: LogContext<'a>,
     there: Option<LogContext<'a>>,
 }
@@ -103,9 +130,9 @@ struct OpContext<'a> {
 ///
 /// # Errors
 ///
-/// Fails where a chart cannot be drawn.
+/// Fails where the template cannot be rendered.
 pub fn html(page: &Page<'_>) -> Result<String, PageError> {
-    let ops: Vec<OpContext<'_>> = page.ops.iter().map(OpContext::of).collect::<Result<_, _>>()?;
+    let ops: Vec<OpContext<'_>> = page.ops.iter().map(OpContext::of).collect();
     let rows: Vec<(&str, &[Cell])> = ops.iter().map(|op| (op.name, op.cells.as_slice())).collect();
     let context = Context {
         style: STYLE,
@@ -115,6 +142,8 @@ pub fn html(page: &Page<'_>) -> Result<String, PageError> {
         place: &page.place,
         published: ops.iter().find_map(|op| op.published.clone()),
         matrix: Matrix::of(&rows),
+        timeline: page.timeline.as_ref(),
+        markers: drawing::markers(ops.iter().map(OpContext::marks).max().unwrap_or_default()),
         ops,
     };
     let environment = environment();
@@ -139,7 +168,7 @@ fn environment() -> Environment<'static> {
 }
 
 impl<'a> OpContext<'a> {
-    fn of(op: &'a Op<'a>) -> Result<Self, PageError> {
+    fn of(op: &'a Op<'a>) -> Self {
         let cells = cells::of(op);
         let verdicts: BTreeSet<&str> = cells.iter().flat_map(Cell::words).collect();
         let selection = op.own.selection.document();
@@ -157,27 +186,40 @@ impl<'a> OpContext<'a> {
         };
         let sizes = subjects::sizes(op);
         let subjects = subjects::of(op, &sizes);
+        let history = history::steps(op.own.op, &op.history);
         let own = op.own.context();
         let there = op.there.as_ref().map(OpPage::context);
         let benchmark = &there.as_ref().unwrap_or(&own).benchmark;
-        let drawn = |chart: Result<Option<String>, String>| chart.map_err(PageError);
-        Ok(Self {
+        Self {
             name: op.own.op,
             verdicts: verdicts.into_iter().collect::<Vec<_>>().join(" "),
             chosen,
             why,
             published: published.map(|published| cells::whose(&published.place)),
-            speedups: drawn(charts::speedups(op.own.op, &sizes, &subjects))?,
-            runs: drawn(charts::runs(op.own.op, &sizes, &subjects))?,
-            roofline: drawn(roofline::roofline(op.own.op, benchmark, &subjects))?,
+            speedups: charts::speedups(op.own.op, &sizes, &subjects),
+            runs: charts::runs(op.own.op, &sizes, &subjects),
+            roofline: roofline::roofline(op.own.op, benchmark, &subjects),
+            sweeps: op.sweeps.iter().map(|sweep| Curves::of(sweep, &subjects)).collect(),
+            past: history::chart(op.own.op, &history),
+            history,
             no_roofline: roofline::why_none(benchmark),
+            is_tuned: benchmark.sizes.iter().any(|size| size.rows.iter().any(|row| row.config.is_some())),
             sizes: sizes.iter().map(|size| crate::render::sizes::title(size)).collect(),
             commands: commands(&op.own),
+            changes: &op.changes,
             own,
             there,
             cells,
             subjects,
-        })
+        }
+    }
+}
+
+impl OpContext<'_> {
+    /// Returns how many subjects its charts have at most: the roofline has torch, too, and the history two.
+    fn marks(&self) -> usize {
+        let swept = self.sweeps.iter().map(|curves| curves.marks);
+        swept.chain([self.subjects.len() + 1, 2]).max().unwrap_or_default()
     }
 }
 

@@ -20,6 +20,17 @@ pub struct Head {
     pub dirty: bool,
 }
 
+/// A commit that changed files.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Change {
+    /// The commit, in full.
+    pub commit: String,
+    /// The day on which it was made, as in `2026-11-27`.
+    pub day: String,
+    /// The files that it changed below the folder that was asked for, relative to the workspace.
+    pub paths: BTreeSet<String>,
+}
+
 /// Why git did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum NoAnswer {
@@ -62,6 +73,21 @@ pub fn index_lock(root: &Path) -> Option<PathBuf> {
 /// Returns what the file at `path`, relative to the folder `root`, held at `commit`.
 pub fn file(root: &Path, commit: &str, path: &str) -> Result<Vec<u8>, NoAnswer> {
     git(root, ["cat-file", "blob", &format!("{commit}:./{path}")])
+}
+
+/// Returns the last commits, `most` at most, that changed files below `path` in the workspace at `root`, the newest first.
+pub fn changes(root: &Path, path: &str, most: usize) -> Result<Vec<Change>, NoAnswer> {
+    let most = format!("-n{most}");
+    let log = ["log", &most, "--format=%x00%H %cs", "--name-only", "--no-renames", "--relative", "--", path];
+    let answer = git(root, log)?;
+    let answer = String::from_utf8_lossy(&answer);
+    let commits = answer.split('\0').filter_map(|told| {
+        let mut lines = told.lines();
+        let (commit, day) = lines.next()?.split_once(' ')?;
+        let paths = lines.filter(|line| !line.is_empty()).map(str::to_owned).collect();
+        Some(Change { commit: commit.to_owned(), day: day.to_owned(), paths })
+    });
+    Ok(commits.collect())
 }
 
 /// Writes the files that the folder `root` held at `commit` into `folder`. Links and special files are left out.

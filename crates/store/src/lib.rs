@@ -15,3 +15,4 @@ pub mod sources;
 pub mod store;
 pub mod results;
 pub mod git;
+pub mod past;

@@ -28,4 +28,24 @@ pub(crate) struct ReportArguments {
     #[cfg(feature = "serve")]
     #[arg(long, requires = "serve")]
     pub(crate) open: bool,
+    /// How many earlier revisions of each op it shows (default: 8; of more than 25 ops fewer)
+    #[arg(long, value_name = "N")]
+    pub(crate) history: Option<usize>,
+    /// A file of t2t build --trace, whose timeline it shows
+    #[arg(long, value_name = "FILE")]
+    pub(crate) trace: Option<PathBuf>,
+    /// A file of t2t bench --sweep, OP.json, or a folder of them; may be given several times
+    #[arg(long, value_name = "PATH")]
+    pub(crate) sweep: Vec<PathBuf>,
+}
+
+impl ReportArguments {
+    /// Returns how many revisions are asked for. A served page has none by itself: to read them takes longer than all else, at each change.
+    pub(crate) fn revisions(&self) -> Option<usize> {
+        #[cfg(feature = "serve")]
+        if self.serve {
+            return Some(self.history.unwrap_or(0));
+        }
+        self.history
+    }
 }

@@ -71,6 +71,19 @@ impl Documents<'_> {
         record.outputs.get(KERNEL).map(|blob| blob.digest)
     }
 
+    /// Returns the kernel file itself of the attempt of `target`, where it is kept.
+    pub(super) fn kernel_text(&self, target: &Target) -> Option<String> {
+        let generate = Target { phase: Phase::Generate, ..target.clone() };
+        let bytes = match self {
+            Self::There(entries) => {
+                let entry = entries.iter().find(|entry| entry.record.identity.target == generate)?;
+                entry.documents.get(KERNEL)?.clone()
+            }
+            Self::Own { cas, .. } => cas.get(self.kernel(target)?).ok()?,
+        };
+        String::from_utf8(bytes).ok()
+    }
+
     /// Returns whether the attempt at `target` that stands would run in a build.
     pub(super) fn is_stale(&self, target: &Target) -> bool {
         let plan = self.plan(&self.standing(target));

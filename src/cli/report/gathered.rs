@@ -12,6 +12,7 @@ use t2t_report::render::op_page::{OpPage, VariantPage};
 use t2t_spec::Op;
 
 use super::documents::Documents;
+use crate::cli::attempts::difference;
 use crate::session::Session;
 
 /// The documents of an op.
@@ -36,6 +37,8 @@ struct Parts<'a> {
     tune: Found<Tune>,
     failures: BTreeMap<Phase, Found<Failure>>,
     attempts: Vec<Attempt>,
+    /// What each attempt changed of the one before, by its number.
+    changes: BTreeMap<u32, String>,
 }
 
 impl<'a> Gathered<'a> {
@@ -69,6 +72,12 @@ impl<'a> Gathered<'a> {
                 })
                 .collect(),
         }
+    }
+
+    /// Returns what attempts at generated kernels changed of those before, by variant and number.
+    pub(super) fn changes(&self) -> BTreeMap<String, BTreeMap<u32, String>> {
+        let told = self.results.iter().zip(&self.parts).filter(|(_, parts)| !parts.changes.is_empty());
+        told.map(|(result, parts)| (result.name.clone(), parts.changes.clone())).collect()
     }
 
     /// Returns the page of the op.
@@ -116,10 +125,18 @@ impl<'a> Parts<'a> {
             docstring,
             failures: phases.map(|phase| (phase, documents.found(&of(phase), "failure"))).collect(),
             attempts: attempts.filter_map(|attempt| attempt.document().cloned()).collect(),
+            changes: (2..=last.attempt).filter_map(|attempt| change(documents, &last.of_attempt(attempt))).collect(),
             launches: documents.found(&of(Phase::Compile), "launches"),
             resources: documents.found(&of(Phase::Compile), "resources"),
             tune: documents.found(&of(Phase::Tune), "tune"),
             evidence,
         }
     }
+}
+
+/// Returns the number of an attempt and how its kernel differs from that of the one before, where both are kept.
+fn change(documents: &Documents<'_>, target: &Target) -> Option<(u32, String)> {
+    let before = target.of_attempt(target.attempt - 1);
+    let [earlier, text] = [&before, target].map(|target| documents.kernel_text(target));
+    Some((target.attempt, difference((&before, &earlier?), (target, &text?))))
 }

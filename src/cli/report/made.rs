@@ -2,17 +2,20 @@
 //!
 //! It does not know where the page goes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_plan::graph::pick::{Force, Selection, pick};
-use t2t_report::page::{self, Page};
+use t2t_protocol::Sweep;
+use t2t_report::page::{self, Page, Timeline};
 use t2t_report::rank::{self, Found, Lane};
 use t2t_spec::Op;
 use t2t_spec::names::nearest;
 
 use super::documents::Documents;
 use super::gathered::Gathered;
+use super::{given, history};
+use crate::cli::arguments::ReportArguments;
 use crate::cli::error::CliError;
 use crate::cli::plan::{Plan, plans};
 use crate::cli::setup;
@@ -27,8 +30,18 @@ pub(super) struct Made {
     pub(super) ops: usize,
 }
 
+/// What is shown beside what stands, as options say.
+struct Beside {
+    timeline: Option<Timeline>,
+    /// By op.
+    sweeps: BTreeMap<String, Vec<Sweep>>,
+    /// How many revisions of each op.
+    history: Option<usize>,
+}
+
 /// Returns the page of the named ops, or of all.
-pub(super) fn made(session: &Session, names: &[String]) -> Result<Made, CliError> {
+pub(super) fn made(session: &Session, arguments: &ReportArguments) -> Result<Made, CliError> {
+    let names = arguments.ops.as_slice();
     let ops = ops(session, names)?;
     let of_op = |op: &&Op| [format!("{}:select", op.name), format!("{}:log", op.name)];
     // Everything is asked for by no name: each name is held against each action.
@@ -40,7 +53,10 @@ pub(super) fn made(session: &Session, names: &[String]) -> Result<Made, CliError
         let wanted = pick(&session.graph, &Selection { targets, ..Selection::default() }, Force::Stale)?;
         plans(session, &wanted)?
     };
-    Ok(Made { text: text(session, &ops, &plans)?, ops: ops.len() })
+    let timeline = arguments.trace.as_deref().map(given::timeline).transpose()?;
+    let sweeps = given::sweeps(&session.spec, &arguments.sweep)?;
+    let beside = Beside { timeline, sweeps, history: arguments.revisions() };
+    Ok(Made { text: text(session, &ops, &plans, beside)?, ops: ops.len() })
 }
 
 /// Returns the named ops, or all, in declared order.
@@ -56,7 +72,7 @@ fn ops<'a>(session: &'a Session, names: &[String]) -> Result<Vec<&'a Op>, CliErr
     Ok(session.spec.ops.iter().filter(|op| names.is_empty() || names.contains(&op.name)).collect())
 }
 
-fn text(session: &Session, ops: &[&Op], plans: &[Plan]) -> Result<String, CliError> {
+fn text(session: &Session, ops: &[&Op], plans: &[Plan], mut beside: Beside) -> Result<String, CliError> {
     let own = Documents::Own { session, plans, cas: Box::new(session.cas()) };
     let calibration = own.found(&Target::calibrate(), "calibration");
     let device = session.inventory.elsewhere.as_ref().map(|elsewhere| elsewhere.device.class.to_string());
@@ -66,12 +82,17 @@ fn text(session: &Session, ops: &[&Op], plans: &[Plan]) -> Result<String, CliErr
     });
     let shown = ops.iter().map(|op| Shown::of(session, &own, device.as_deref(), op));
     let shown: Vec<Shown<'_>> = shown.collect::<Result<_, _>>()?;
-    let pages = shown.iter().map(|shown| page::Op {
+    let mut history = history::of(session, ops, beside.history);
+    let pages = shown.iter().zip(ops).map(|(shown, op)| page::Op {
         own: shown.own.page(&calibration, lane(session)),
         there: shown.there.as_ref().map(|gathered| gathered.page(&there, Lane::Device)),
         stale: shown.stale.clone(),
+        changes: shown.own.changes(),
+        history: history.remove(&op.name).unwrap_or_default(),
+        sweeps: beside.sweeps.remove(&op.name).unwrap_or_default(),
     });
-    let page = Page { place: place(session), ops: pages.collect() };
+    let pages: Vec<page::Op<'_>> = pages.collect();
+    let page = Page { place: place(session), timeline: beside.timeline, ops: pages };
     page::html(&page).map_err(|error| CliError::machine(error.to_string()))
 }
 

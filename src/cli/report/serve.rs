@@ -44,7 +44,7 @@ pub(super) fn serve(common: &Common, arguments: &ReportArguments) -> Result<u8, 
     let interrupt = Interrupt::default();
     let (told, changes) = channel();
     let _watch = watched(&root, &told)?;
-    let (looker, first) = Looker::begin(common, &arguments.ops, &root, &interrupt, changes)?;
+    let (looker, first) = Looker::begin(common, arguments, &root, &interrupt, changes)?;
     let left = Arc::new(Notify::new());
     let leaves = Arc::clone(&left);
     let stop = move || {

@@ -2,71 +2,13 @@
 //!
 //! It does not know how figures are measured, nor how the page looks.
 
-use std::fs;
 use std::process::Command;
 
+use serde_json::json;
+
 use super::{build, machine, on};
-use crate::environment;
+use crate::cli::report::whole;
 use crate::project::Project;
-
-/// Says of a page on its standard input, by Python's own parser, what is wrong with it: tags that are open or closed twice, ids that are there twice, links to nowhere, scripts and
-/// styles that the policy refuses, and whatever would load something.
-const CHECK: &str = r##"
-import base64, hashlib, html.parser, re, sys
-
-VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"}
-
-
-class Page(html.parser.HTMLParser):
-    def __init__(self):
-        super().__init__(convert_charrefs=True)
-        self.open, self.ids, self.links, self.wrong, self.policy, self.held = [], [], [], [], "", {}
-
-    def handle_starttag(self, tag, attributes):
-        self.handle_startendtag(tag, attributes)
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attributes):
-        told = dict(attributes)
-        if len(told) != len(attributes):
-            self.wrong.append(f"{tag} has an attribute twice")
-        if "id" in told:
-            self.ids.append(told["id"])
-        if "href" in told:
-            self.links.append(told["href"])
-        if told.get("http-equiv") == "Content-Security-Policy":
-            self.policy = told["content"]
-        self.wrong += [f"{tag} {name}" for name in told if name.startswith("on") or name in ("src", "style")]
-        if tag in ("img", "iframe", "object", "embed", "link", "base", "form"):
-            self.wrong.append(tag)
-
-    def handle_endtag(self, tag):
-        if not self.open or self.open.pop() != tag:
-            self.wrong.append(f"</{tag}> at {self.getpos()}")
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] in ("script", "style"):
-            self.held.setdefault(self.open[-1], []).append(data)
-
-
-page = Page()
-page.feed(sys.stdin.read())
-page.close()
-page.wrong += [f"<{tag}> is left open" for tag in page.open]
-page.wrong += [f"id {name} twice" for name in set(page.ids) if page.ids.count(name) > 1]
-page.wrong += [f"no {link}" for link in page.links if not link.startswith("#") or link[1:] not in page.ids]
-for tag in ("script", "style"):
-    held = page.held.get(tag, [])
-    if len(held) != 1:
-        page.wrong.append(f"{len(held)} of {tag}")
-    digest = base64.b64encode(hashlib.sha256("".join(held).encode()).digest()).decode()
-    if f"{tag}-src 'sha256-{digest}'" not in page.policy:
-        page.wrong.append(f"the policy lacks sha256-{digest} for {tag}: write it into crates/report/src/page.rs")
-if "default-src 'none'" not in page.policy or "unsafe" in page.policy:
-    page.wrong.append(page.policy)
-print("\n".join(page.wrong), end="")
-"##;
 
 /// Writes the page, and expects nothing wrong with it.
 fn page(project: &Project, command: &mut Command) -> String {
@@ -76,17 +18,12 @@ fn page(project: &Project, command: &mut Command) -> String {
 }
 
 fn checked(project: &Project) -> String {
-    let file = fs::File::open(project.path("logs/report.html")).unwrap();
-    let python = environment::python();
-    let said = Command::new(python).args(["-c", CHECK]).stdin(file).output().unwrap();
-    let wrong = String::from_utf8_lossy(&said.stdout).into_owned() + &String::from_utf8_lossy(&said.stderr);
-    assert_eq!(wrong, "");
-    project.read("logs/report.html")
+    whole(&project.path("logs/report.html"))
 }
 
 /// Returns the part of a page that is about an op.
 fn section<'a>(page: &'a str, op: &str) -> &'a str {
-    let begin = page.find(&format!("<section class=\"op\" id=\"{op}\"")).unwrap_or_else(|| panic!("no {op}: {page}"));
+    let begin = page.find(&format!("<section class=op id=\"{op}\"")).unwrap_or_else(|| panic!("no {op}: {page}"));
     &page[begin..begin + page[begin..].find("</section>").unwrap()]
 }
 
@@ -103,9 +40,9 @@ fn the_page_of_a_machine_with_a_device_has_each_verdict_its_figures_and_its_fail
     let softmax = section(&text, "softmax");
     for told in [
         "Chosen: <strong>v",
-        "<svg role=\"img\" aria-label=\"Speedups of softmax",
+        "<svg role=img aria-label=\"Speedups of softmax",
         "&lt;b&gt;runs vary&lt;&#x2f;b&gt;",
-        "class=\"h c1\"",
+        "class=\"s4 h1\"",
         "There is no roofline: the analysis counted nothing of what was measured.",
     ] {
         assert!(softmax.contains(told), "{told}: {softmax}");
@@ -148,7 +85,7 @@ fn a_machine_without_a_device_shows_what_is_published_with_its_device_and_commit
     for told in [
         "Figures were measured on NVIDIA H200 (published)",
         "… stale",
-        "<svg role=\"img\"",
+        "<svg role=img ",
         "stale: never ran",
         " Why: <code>v",
     ] {
@@ -164,6 +101,135 @@ fn a_machine_without_a_device_shows_what_is_published_with_its_device_and_commit
     assert!(section(&text, "gelu").contains("v1_baseline has no published figures: edited since."), "{text}");
     let there = page(&project, &mut project.command("report --as-device nvidia-h200"));
     assert!(there.contains("Results of NVIDIA H200."), "{there}");
+}
+
+fn commit(project: &Project) -> String {
+    let git = |arguments: &[&str]| {
+        let own = ["-c", "user.name=t2t", "-c", "user.email=t2t@example.org", "-c", "commit.gpgsign=false"];
+        let run = Command::new("git").args(own).args(arguments).current_dir(project.path("")).output().unwrap();
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        String::from_utf8(run.stdout).unwrap()[..].trim().to_owned()
+    };
+    git(&["init", "-q", "-b", "main"]);
+    git(&["add", "."]);
+    git(&["commit", "-qm", "results"]);
+    git(&["rev-parse", "HEAD"])[..8].to_owned()
+}
+
+/// Returns the rows of an op's history, without tags.
+fn history(page: &str, op: &str) -> Vec<String> {
+    let section = section(page, op);
+    let Some(begin) = section.find("<caption>The chosen kernel at each revision") else { return Vec::new() };
+    let table = &section[begin..begin + section[begin..].find("</table>").unwrap()];
+    let untagged = |row: &str| row.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text)).collect();
+    table.split("<tr>").skip(2).map(untagged).collect()
+}
+
+#[test]
+fn the_history_has_what_commits_published_and_what_was_built_since_with_regressions_marked() {
+    let project = machine(1);
+    project.write(".gitignore", "/cache/\n/logs/\n");
+    project.kernel("softmax", "v2_tiling", "TAKES 0.5");
+    let built = |takes: &str| {
+        project.kernel("softmax", "v1_baseline", takes);
+        build(&project, "");
+    };
+    built("TAKES 0.01");
+    let report = || page(&project, &mut on(&project, &project, "report"));
+    assert_eq!(history(&report(), "softmax"), [] as [String; 0], "one revision is no history");
+    project.run(&mut on(&project, &project, "publish")).exits(0);
+    let first = commit(&project);
+    built("TAKES 0.02");
+    project.run(&mut on(&project, &project, "publish")).exits(0);
+    let second = commit(&project);
+    built("TAKES 0.005");
+    let text = report();
+    let rows = history(&text, "softmax");
+    assert_eq!(rows.len(), 3, "{rows:?}");
+    assert!(rows[0].starts_with(&first) && rows[0].contains("v1_baseline") && !rows[0].contains("slower"), "{rows:?}");
+    assert!(
+        rows[1].starts_with(&second) && rows[1].contains("0.50x") && rows[1].contains("slower; ▲ regression: "),
+        "{rows:?}"
+    );
+    assert!(rows[2].contains("4.00x") && rows[2].contains("faster") && !rows[2].contains("regression"), "{rows:?}");
+    assert_eq!(section(&text, "softmax").matches("▲ slower").count(), 1, "{text}");
+    assert_eq!(report(), text, "equal results give equal bytes");
+    // The others did not change.
+    assert_eq!(history(&text, "gelu"), [] as [String; 0], "{text}");
+    let one = page(&project, &mut on(&project, &project, "report --history 1"));
+    assert!(history(&one, "softmax").len() == 2 && history(&one, "softmax")[0].starts_with(&second), "{one}");
+    let none = page(&project, &mut on(&project, &project, "report --history 0"));
+    assert!(!none.contains("History"), "{none}");
+    // Where there is no device, its published results have a history, too.
+    let there = page(&project, &mut project.command("report --as-device nvidia-h200"));
+    assert!(history(&there, "softmax").len() == 2, "{there}");
+}
+
+#[test]
+fn the_timeline_of_a_trace_is_shown_and_what_is_none_is_refused() {
+    let project = machine(1);
+    build(&project, "--trace trace.json");
+    let text = page(&project, &mut on(&project, &project, "report --trace trace.json"));
+    for told in
+        ["<h2 id=\"page.timeline\">A build, by lane</h2>", "<tr><th>cuda:0<td>", "Timeline of the build by lane"]
+    {
+        assert!(text.contains(told), "{told}: {text}");
+    }
+    assert!(text.contains("<tr><th>softmax&#x2f;v2_tiling:check<td class=w>"), "{text}");
+    assert_eq!(page(&project, &mut on(&project, &project, "report --trace trace.json")), text);
+    for file in ["ops.yaml", "none.json"] {
+        let ran = project.t2t(&format!("report --trace {file} --out none.html")).exits(2);
+        assert!(ran.stderr.starts_with(&format!("error: cannot show the trace `{file}`: ")), "{}", ran.stderr);
+        assert!(ran.stderr.contains("hint: name a file that `t2t build --trace FILE` wrote"), "{}", ran.stderr);
+    }
+    assert!(!project.exists("none.html"));
+}
+
+/// The document of a sweep of `op`, as `t2t bench OP --sweep` writes it.
+fn sweep(op: &str) -> String {
+    let time = |ms: f64| json!({"median": ms, "p20": ms, "p80": ms});
+    let point = |length: u64, rate: f64| {
+        json!({"binding": {"M": length, "N": length}, "dtype": "float32", "bytes": 1, "flop": 0,
+            "rate": {"torch": rate, "<b>": null}, "ms": {"torch": time(0.5), "<b>": null}})
+    };
+    let points = [point(256, 100.0), point(512, 300.0)];
+    let told = json!({"op": op, "clock": "cuda-events", "protocol": {}, "model": "nvidia-h200", "unit": "GB/s",
+        "subjects": ["torch", "<b>"], "points": points, "reasons": {"<b>": "it <raised>"}, "telemetry": null});
+    told.to_string()
+}
+
+#[test]
+fn sweeps_are_shown_with_their_op_and_what_is_none_is_refused() {
+    let project = machine(1);
+    project.write("logs/sweep/softmax.json", sweep("softmax"));
+    project.write("logs/sweep/softmax.csv", "M,N\n");
+    project.write("other.json", sweep("gelu"));
+    let text = page(&project, &mut project.command("report --sweep logs/sweep --sweep other.json"));
+    for op in ["softmax", "gelu"] {
+        let section = section(&text, op);
+        for told in [
+            &format!("aria-label=\"GB&#x2f;s of {op} by size\""),
+            "<tr><th>512×512 <i>float32</i><td>300<td>0.5000<td>–<td>–",
+            "&lt;b&gt; has no figure: it &lt;raised&gt;.",
+        ] {
+            assert!(section.contains(told), "{told}: {section}");
+        }
+    }
+    assert!(!section(&text, "relu").contains("Sweep"), "{text}");
+    for (file, content, why) in [
+        ("none.json", None, ""),
+        ("ops.yaml", None, "no JSON: "),
+        ("a.json", Some("{}".to_owned()), "it is no sweep"),
+        ("b.json", Some(sweep("gelo")), "ops.yaml declares no op `gelo`"),
+        ("kernels", None, "the folder has no `.json`"),
+    ] {
+        if let Some(content) = content {
+            project.write(file, content);
+        }
+        let ran = project.t2t(&format!("report --sweep {file} --out none.html")).exits(2);
+        assert!(ran.stderr.starts_with(&format!("error: cannot show the sweep `{file}`: {why}")), "{}", ran.stderr);
+    }
+    assert!(!project.exists("none.html"));
 }
 
 #[test]

@@ -106,7 +106,6 @@ pub(crate) struct Matrix {
 #[derive(Debug, PartialEq, Serialize)]
 struct Row {
     op: String,
-    verdicts: String,
     cells: Vec<Option<Cell>>,
 }
 
@@ -133,14 +132,7 @@ impl Matrix {
             };
             columns.iter().enumerate().map(at).collect()
         };
-        let verdicts = |cells: &[Cell]| {
-            let mut words: Vec<&str> = cells.iter().flat_map(Cell::words).collect();
-            words.sort_unstable();
-            words.dedup();
-            words.join(" ")
-        };
-        let rows =
-            ops.iter().map(|(op, cells)| Row { op: (*op).to_owned(), verdicts: verdicts(cells), cells: row(cells) });
+        let rows = ops.iter().map(|(op, cells)| Row { op: (*op).to_owned(), cells: row(cells) });
         Self { rows: rows.collect(), named: by_name, columns }
     }
 }

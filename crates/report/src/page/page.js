@@ -5,12 +5,34 @@
   const verdict = document.getElementById("page.verdict");
   const count = document.getElementById("page.count");
   const ops = [...document.querySelectorAll("section.op")];
-  const told = [...document.querySelectorAll("[data-op]")];
-  const fits = (element) =>
-    element.dataset.op.toLowerCase().includes(name.value.trim().toLowerCase()) &&
-    (verdict.value === "" || element.dataset.verdicts.split(" ").includes(verdict.value));
+  const rows = document.querySelectorAll(".map tbody tr");
+  // Without scripts a page shows all. With them the charts and tables of an op are text until they are near, or until there is time: hundreds of thousands of elements would take seconds.
+  const fill = (op) => {
+    const rest = op.querySelector("noscript");
+    if (rest) rest.outerHTML = rest.textContent;
+  };
+  const near = new IntersectionObserver(
+    (all) => {
+      for (const seen of all.filter((seen) => seen.isIntersecting)) {
+        fill(seen.target);
+        near.unobserve(seen.target);
+      }
+    },
+    { rootMargin: "100%" },
+  );
+  let filled = 0;
+  const fillSome = () => {
+    const until = performance.now() + 8;
+    while (filled < ops.length && performance.now() < until) fill(ops[filled++]);
+    if (filled < ops.length) setTimeout(fillSome, 4);
+  };
+  const fits = (op) =>
+    op.id.toLowerCase().includes(name.value.trim().toLowerCase()) &&
+    (verdict.value === "" || op.dataset.verdicts.split(" ").includes(verdict.value));
   const filter = () => {
-    for (const element of told) element.hidden = !fits(element);
+    ops.forEach((op, place) => {
+      op.hidden = rows[place].hidden = !fits(op);
+    });
     const shown = ops.filter((op) => !op.hidden).length;
     count.textContent = `${shown} of ${ops.length} ops`;
   };
@@ -65,6 +87,9 @@
       requestAnimationFrame(() => requestAnimationFrame(() => to.scrollIntoView()));
     }
   });
+  addEventListener("beforeprint", () => ops.forEach(fill));
   find.hidden = false;
   filter();
+  for (const op of ops) near.observe(op);
+  addEventListener("load", () => setTimeout(fillSome));
 })();

@@ -2,10 +2,7 @@
 //!
 //! It knows the rates that a log tells, and no document. Both axes are logarithmic.
 
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-
-use super::charts::{Drawn, GRID, HEIGHT, Paths, WIDTH, compact, legend};
+use super::drawing::{Anchor, Axis, Drawing, HEIGHT, Plot, WIDTH};
 use super::subjects::{Subject, TORCH};
 use crate::figures::figure;
 use crate::render::benchmark::Benchmark;
@@ -35,15 +32,11 @@ struct Roofline<'a> {
 }
 
 /// Returns the roofline of an op, None where no operations were counted, or nothing is known of the device.
-pub(crate) fn roofline(op: &str, benchmark: &Benchmark<'_>, subjects: &[Subject]) -> Result<Option<String>, String> {
-    let Some(roofline) = Roofline::of(benchmark, subjects) else { return Ok(None) };
-    let mut text = String::new();
-    let mut paths = Paths::default();
-    let backend = SVGBackend::with_string(&mut text, (WIDTH, HEIGHT));
-    roofline.draw(backend, &mut paths).map_err(|error| error.to_string())?;
+pub(crate) fn roofline(op: &str, benchmark: &Benchmark<'_>, subjects: &[Subject]) -> Option<String> {
+    let roofline = Roofline::of(benchmark, subjects)?;
     let label =
         format!("Roofline of {op}: TFLOP/s by FLOP per byte, on logarithmic scales, below the device's ceilings");
-    Ok(Some(compact(&text, &paths, &label)))
+    Some(roofline.drawn().svg(&label))
 }
 
 /// Returns why an op that was measured has no roofline, in words.
@@ -92,51 +85,31 @@ impl<'a> Roofline<'a> {
         (across, up)
     }
 
-    fn draw(&self, backend: SVGBackend<'_>, paths: &mut Paths) -> Drawn {
-        let area = backend.into_drawing_area();
-        let top = legend(&area, &self.kernels, paths)?;
+    fn drawn(&self) -> Drawing {
+        let mut drawing = Drawing::default();
+        let top = drawing.legend(&self.kernels);
         let ([left, right], [low, high]) = self.bounds();
-        let mut chart = ChartBuilder::on(&area)
-            .margin_top(top)
-            .margin_right(24)
-            .x_label_area_size(36)
-            .y_label_area_size(58)
-            .build_cartesian_2d((left..right).log_scale(), (low..high).log_scale())?;
-        chart
-            .configure_mesh()
-            .max_light_lines(0)
-            .bold_line_style(GRID.stroke_width(1))
-            .axis_style(GRID)
-            .x_labels(6)
-            .y_labels(5)
-            .x_label_formatter(&|value| power(*value))
-            .y_label_formatter(&|value| power(*value))
-            .x_desc("FLOP per byte")
-            .y_desc("TFLOP/s")
-            .draw()?;
-        let at = |x: f64, y: f64| chart.backend_coord(&(x, y));
-        let line = |from, to| PathElement::new([from, to], BLACK.stroke_width(2));
-        let name = |across, up| ("sans-serif", 12).into_font().color(&BLACK).pos(Pos::new(across, up));
+        let (across, up) = (Axis::logarithmic(left..right), Axis::logarithmic(low..high));
+        let plot = Plot { across, up, left: 58, right: WIDTH - 24, top, bottom: HEIGHT - 36 };
+        drawing.rows(&plot, 5, "TFLOP/s");
+        drawing.columns(&plot, 6, "FLOP per byte");
         for (product, rate) in &self.products {
-            area.draw(&line(at(rate / self.copy, *rate), at(right, *rate)))?;
-            let (end, height) = at(right, *rate);
-            let told = format!("{product}: {} TFLOP/s", figure(*rate));
-            area.draw(&Text::new(told, (end - 4, height - 4), name(HPos::Right, VPos::Bottom)))?;
+            let (end, height) = plot.at(right, *rate);
+            drawing.line(plot.at(rate / self.copy, *rate), (end, height));
+            drawing.words((end - 4, height - 8), &format!("{product}: {} TFLOP/s", figure(*rate)), Anchor::End);
         }
         let highest = self.products.iter().map(|(_, rate)| *rate).fold(0.0, f64::max);
         let highest = if highest > 0.0 { highest } else { high };
         let begin = left.max(low / self.copy);
         let end = right.min(highest / self.copy);
-        area.draw(&line(at(begin, begin * self.copy), at(end, end * self.copy)))?;
+        drawing.line(plot.at(begin, begin * self.copy), plot.at(end, end * self.copy));
         let middle = (begin * end).sqrt();
-        let (x, y) = at(middle, middle * self.copy);
-        let told = format!("copy: {} GB/s", figure(self.copy * 1000.0));
-        area.draw(&Text::new(told, (x - 8, y - 4), name(HPos::Right, VPos::Bottom)))?;
+        let (x, y) = plot.at(middle, middle * self.copy);
+        drawing.words((x - 8, y - 8), &format!("copy: {} GB/s", figure(self.copy * 1000.0)), Anchor::End);
         for mark in &self.marks {
-            paths.shape(mark.kernel, at(mark.intensity, mark.tflop_per_s), mark.radius, mark.unstable);
+            drawing.mark(mark.kernel, plot.at(mark.intensity, mark.tflop_per_s), mark.radius, mark.unstable);
         }
-        area.present()?;
-        Ok(())
+        drawing
     }
 }
 
@@ -147,12 +120,6 @@ fn decades(values: impl Iterator<Item = f64>) -> [f64; 2] {
     let (low, high) = (least.log10().floor(), most.log10().ceil());
     // A power of ten at the end of an axis has its label only where it lies within.
     [low - 0.001, high.max(low + 1.0) + 0.001].map(|power| 10_f64.powf(power))
-}
-
-/// Returns a power of ten as an axis has it.
-fn power(value: f64) -> String {
-    let told = figure(value);
-    if told.contains(['.']) && !told.contains('e') { told.trim_end_matches('0').to_owned() } else { told }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@
 
   let version = versionOf(document);
   let before = partsOf(document).map((part) => (typeof part === "string" ? part : part.cloneNode(true)));
-  const held = [...document.querySelectorAll("[data-op]")];
+  const held = [...document.querySelectorAll("section.op, .map tbody tr")];
   const filtered = () => name.dispatchEvent(new Event("input"));
 
   // Of two views of one place that are open, the words that are clicked tell which is which.

@@ -124,7 +124,7 @@ pub(crate) struct SizeTable<'a> {
 pub(crate) struct Detail<'a> {
     pub(crate) kernel: String,
     kind: &'static str,
-    config: Option<&'a BTreeMap<String, Value>>,
+    pub(crate) config: Option<&'a BTreeMap<String, Value>>,
     mean: f64,
     median: f64,
     p20: f64,

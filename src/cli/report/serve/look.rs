@@ -14,6 +14,7 @@ use t2t_store::store::at_work;
 use tokio::sync::watch::Sender;
 
 use super::shown::Shown;
+use crate::cli::arguments::ReportArguments;
 use crate::cli::error::CliError;
 use crate::cli::report::made;
 use crate::cli::{Common, context};
@@ -28,7 +29,7 @@ const REST: u32 = 3;
 /// What looks at a workspace.
 pub(super) struct Looker<'a> {
     common: &'a Common,
-    ops: &'a [String],
+    arguments: &'a ReportArguments,
     root: &'a Path,
     interrupt: &'a Interrupt,
     changes: Receiver<()>,
@@ -39,10 +40,10 @@ pub(super) struct Looker<'a> {
 }
 
 impl<'a> Looker<'a> {
-    /// Returns what looks at the workspace at `root`, told of its files by `changes`, and its first page of the named ops, or of all.
+    /// Returns what looks at the workspace at `root`, told of its files by `changes`, and its first page, as `arguments` say.
     pub(super) fn begin(
         common: &'a Common,
-        ops: &'a [String],
+        arguments: &'a ReportArguments,
         root: &'a Path,
         interrupt: &'a Interrupt,
         changes: Receiver<()>,
@@ -51,10 +52,10 @@ impl<'a> Looker<'a> {
         let journal = journal(&cache);
         let session = context::open(common, context::as_built(common)?, interrupt)?;
         context::warn_of_unknown_versions(common, &session)?;
-        let file = made::made(&session, ops)?.text;
+        let file = made::made(&session, arguments)?.text;
         let first = Shown::of(&file, at_work::now(&cache));
         let toolchain = session.toolchain.clone();
-        Ok((Self { common, ops, root, interrupt, changes, cache, journal, toolchain }, first))
+        Ok((Self { common, arguments, root, interrupt, changes, cache, journal, toolchain }, first))
     }
 
     /// Shows what changes by `sender`, until the user leaves or nobody is shown anything any more.
@@ -104,7 +105,7 @@ impl<'a> Looker<'a> {
         let options = Options { toolchain: self.toolchain.take(), ..context::options(self.common, self.root, probing) };
         let session = Session::open(self.root, &options, self.interrupt)?;
         self.toolchain.clone_from(&session.toolchain);
-        Ok(made::made(&session, self.ops)?.text)
+        Ok(made::made(&session, self.arguments)?.text)
     }
 }
 
