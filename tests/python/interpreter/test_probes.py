@@ -23,7 +23,7 @@ from t2t_harness.cases import (
     probing,
     unusual,
 )
-from t2t_harness.judging import comparing, findings, oracle, progress
+from t2t_harness.judging import comparing, findings, oracle, otherwise, progress
 from t2t_harness.judging.trial import Trial
 from t2t_harness.triton import effort
 
@@ -572,8 +572,8 @@ def test_where_a_nan_spreads_torch_s_cpu_has_a_say() -> None:
     assert found is not None and found.passed
     wrong = {"0": torch.zeros(4)}
     assert findings.right_elsewhere(trial, case, "0", comparing.Judged(given, right, wrong)) is None
-    assert findings.is_asked_elsewhere(trial, case, "0")
-    assert not findings.is_asked_elsewhere(trial, replace(case, values="declared"), "0")
+    assert otherwise.is_asked(op, case, "nan", "cpu")
+    assert not otherwise.is_asked(op, replace(case, values="declared"), "nan", "cpu")
 
 
 def test_nothing_is_empty_that_labels_point_into() -> None:
