@@ -9,6 +9,28 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use nix::sys::statvfs::statvfs;
+use tempfile::TempDir;
+
+/// A folder in memory, on Linux.
+const MEMORY: &str = "/dev/shm";
+
+/// The room in bytes that it must have.
+const ROOM: u64 = 4 << 30;
+
+/// Makes a folder that is gone when it is dropped.
+pub fn folder() -> TempDir {
+    tempfile::tempdir_in(temporary()).unwrap()
+}
+
+/// Returns where temporary folders are made: in memory if there is room, unless `TMPDIR` says where. Tests make and remove many small files, and ext4, where it looks for
+/// a free inode, passes over each one that was freed in the last minutes.
+pub fn temporary() -> PathBuf {
+    let has_room =
+        || statvfs(MEMORY).is_ok_and(|found| found.blocks_available().saturating_mul(found.fragment_size()) >= ROOM);
+    if env::var_os("TMPDIR").is_none() && has_room() { PathBuf::from(MEMORY) } else { env::temp_dir() }
+}
+
 /// The repository, or what a machine that only runs carried tests names with `T2T_ROOT`.
 pub fn root() -> PathBuf {
     env::var_os("T2T_ROOT").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from)

@@ -115,7 +115,7 @@ pub(super) struct Installed {
 impl Installed {
     /// Builds the package in `from` by its own build backend, without a network, and unpacks the wheel.
     pub(super) fn of(from: &Path) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = environment::folder();
         let copy = folder.path().join("copy");
         crate::project::copy_folder(from, &copy);
         let backend = "import sys\nfrom setuptools import build_meta\nprint(build_meta.build_wheel(sys.argv[1]))";

@@ -77,7 +77,7 @@ fn is_a_kernel_of_the_hub(workspace: &Workspace) {
     let told = tested(suite.env("PYTHONPATH", home.join("torch-ext")));
     assert!(told.starts_with("9 passed"), "{told}");
     // As the package `kernels` loads one: under a name of its own, from a folder that holds nothing else.
-    let apart = tempfile::tempdir().unwrap();
+    let apart = environment::folder();
     crate::project::copy_folder(&home.join("torch-ext/t2t_kernels"), &apart.path().join("torch-cuda"));
     let load = "\
 import importlib.util, json, sys

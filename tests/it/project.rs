@@ -68,7 +68,7 @@ impl Project {
 
     /// Makes a workspace with this ops.yaml and no kernels.
     pub fn with(ops: &str) -> Self {
-        let project = Self { folder: tempfile::tempdir().unwrap(), is_watched: AtomicBool::new(false) };
+        let project = Self { folder: environment::folder(), is_watched: AtomicBool::new(false) };
         project.write("ops.yaml", ops);
         project.write("assets/log_template.md", LOG);
         install(&project.path("../python"));
@@ -271,7 +271,7 @@ pub fn file(op: &str, variant: &str) -> String {
 fn know_harness(folder: &Path) {
     static KEPT: OnceLock<TempDir> = OnceLock::new();
     let kept = KEPT.get_or_init(|| {
-        let kept = tempfile::tempdir().unwrap();
+        let kept = environment::folder();
         let meanings = Harness::open(None).unwrap().meanings(kept.path());
         assert!(!meanings.phases.is_empty());
         kept

@@ -38,6 +38,7 @@ fn passes(files: &[PathBuf]) {
         .current_dir(environment::root())
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("OMP_NUM_THREADS", "1")
+        .env("TMPDIR", environment::temporary())
         .output()
         .unwrap();
     let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

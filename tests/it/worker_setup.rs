@@ -27,7 +27,7 @@ pub struct Bench {
 impl Bench {
     /// Writes the module.
     pub fn new(module: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = crate::environment::folder();
         fs::create_dir(folder.path().join("harness")).unwrap();
         fs::create_dir(folder.path().join("scratch")).unwrap();
         fs::write(folder.path().join("harness/work.py"), module).unwrap();

@@ -33,7 +33,7 @@ pub struct Ran {
 impl Workspace {
     /// Makes a workspace with this ops.yaml.
     pub fn new(ops: &str) -> Self {
-        let workspace = Self { folder: tempfile::tempdir().unwrap() };
+        let workspace = Self { folder: environment::folder() };
         workspace.write("ops.yaml", ops);
         workspace
     }

@@ -42,7 +42,7 @@ const STYLE: &str = include_str!("page/page.css");
 const SCRIPT: &str = include_str!("page/page.js");
 
 /// The SHA-256 digests of [`STYLE`] and [`SCRIPT`] in base64: a browser uses no style and runs no script that has another.
-const STYLE_DIGEST: &str = "GYq68ATC7aJu4zAk8Kz2DZp2wnMC2pc7CEg+C3oxFcA=";
+const STYLE_DIGEST: &str = "Gh+IOZUF9uc0oMY3HswitdAbf6PUOhhPcvV++tykZoA=";
 const SCRIPT_DIGEST: &str = "IAdbZdSpYca6G96fClpRGOBGHzcztfJhxcWZsShOMCY=";
 
 /// All that the page is made from.
