@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use nix::sys::statvfs::statvfs;
+use nix::sys::statvfs::{FsFlags, statvfs};
 use tempfile::TempDir;
 
 /// A folder in memory, on Linux.
@@ -23,12 +23,16 @@ pub fn folder() -> TempDir {
     tempfile::tempdir_in(temporary()).unwrap()
 }
 
-/// Returns where temporary folders are made: in memory if there is room, unless `TMPDIR` says where. Tests make and remove many small files, and ext4, where it looks for
-/// a free inode, passes over each one that was freed in the last minutes.
+/// Returns where temporary folders are made: in memory if there is room and programs may run there, unless `TMPDIR` says where. Tests make and remove many small files, and
+/// ext4, where it looks for a free inode, passes over each one that was freed in the last minutes.
 pub fn temporary() -> PathBuf {
-    let has_room =
-        || statvfs(MEMORY).is_ok_and(|found| found.blocks_available().saturating_mul(found.fragment_size()) >= ROOM);
-    if env::var_os("TMPDIR").is_none() && has_room() { PathBuf::from(MEMORY) } else { env::temp_dir() }
+    let fits = || {
+        statvfs(MEMORY).is_ok_and(|found| {
+            let room = found.blocks_available().saturating_mul(found.fragment_size());
+            room >= ROOM && !found.flags().contains(FsFlags::ST_NOEXEC)
+        })
+    };
+    if env::var_os("TMPDIR").is_none() && fits() { PathBuf::from(MEMORY) } else { env::temp_dir() }
 }
 
 /// The repository, or what a machine that only runs carried tests names with `T2T_ROOT`.
