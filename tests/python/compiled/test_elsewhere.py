@@ -103,12 +103,24 @@ def test_the_other_results_of_a_mean_beside_a_variance_are_the_cpus_and_that_of_
     assert means[0][0].isnan() and means[1][0] == -INF
 
 
-def test_gradients_flow_in_on_the_cpu_as_they_are_drawn_elsewhere() -> None:
+def test_gradients_flow_in_on_the_cpu_as_they_are_drawn_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     op = declaration("torch.nn.functional.relu6", {"input": {"shape": ["M", "N"]}}, backward=True)
     case = edge(op)
-    given = inputs.make_inputs(op, case)
-    (found, *_) = otherwise.references(op, case, given, "cpu")
-    assert found.plain["grad.input"].equal(oracle.reference(op, case, given).plain["grad.input"])
+    given = {"input": torch.full((4, 8), 3.0)}
+    drawn_of: list[torch.Tensor] = []
+
+    def drawn(outputs: Any, _: cases.Case) -> dict[int, torch.Tensor]:
+        drawn_of.extend(outputs)
+        return {0: torch.full((4, 8), 0.25)}
+
+    monkeypatch.setattr(oracle, "upstream_gradients", drawn)
+    (found, *_) = otherwise.references(op, case, given, "meta")
+    # Once in the dtype, and once in float64.
+    assert [(one.device.type, one.dtype, one.requires_grad) for one in drawn_of[:2]] == [
+        ("meta", torch.float32, True),
+        ("meta", torch.float64, True),
+    ]
+    assert found.plain["grad.input"].equal(torch.full((4, 8), 0.25))
 
 
 def test_on_a_device_small_edge_cases_alone_are_asked_of_the_cpu_too() -> None:
