@@ -15,6 +15,7 @@ use crate::session::DeviceChoice;
 
 mod add;
 mod adopt;
+mod alone;
 mod affected;
 mod against;
 mod answer;

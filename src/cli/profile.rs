@@ -10,7 +10,6 @@ use anyhow::Context;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use t2t_host::cores;
-use t2t_host::device::{self, DeviceLock, Holder};
 use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::digest::Digest;
@@ -18,19 +17,18 @@ use t2t_model::record::{Outcome, Record};
 use t2t_plan::graph::expand::profile as profile_of;
 use t2t_plan::graph::pick::{Force, Selection, pick};
 use t2t_protocol::{Analysis, Calibration, Declaration, Failure, Profile, Resources, read};
-use t2t_report::figures;
 use t2t_report::render::profile::{Beside, profiled, text};
 use t2t_spec::{Op, Variant};
 use t2t_store::harness::Harness;
 use t2t_store::{fs, kept};
 
+use super::alone::{self, ARCHIVE};
 use super::arguments::ProfileArguments;
 use super::error::CliError;
 use super::plan::{Plan, plans, standing};
 use super::{Common, context, streams};
-use crate::engine::job::Job;
 use crate::engine::perform::{self, Performed};
-use crate::engine::request::{Given, Requests, told};
+use crate::engine::request::{Given, told};
 use crate::session::{Probing, Session};
 
 /// The version of kept profiles, and of what `--json` prints. 1: first.
@@ -38,9 +36,6 @@ const VERSION: u32 = 1;
 
 /// The module of the harness that records.
 const MODULE: &str = "profile";
-
-/// The artifact of a compile that holds its kernels.
-const ARCHIVE: &str = "triton.tar.gz";
 
 /// What is profiled, with the results that stand.
 struct Subject<'a> {
@@ -172,16 +167,7 @@ impl Subject<'_> {
         let session = self.session;
         let shares = cores::shares(session.devices.len());
         cores::keep_off_devices(&shares);
-        let requests = Requests {
-            spec: &session.spec,
-            inventory: &session.inventory,
-            root: &session.root,
-            catalogue: &session.catalogue,
-            readable: session.readable(),
-            shares: &shares,
-            jobs: 1,
-            salt: "",
-        };
+        let requests = alone::requests(session, &shares);
         let archive = self.result(&self.target(Phase::Compile)).and_then(|record| record.outputs.get(ARCHIVE));
         let given = Given {
             warm: archive.map(|blob| session.cas().path(blob.digest)).into_iter().collect(),
@@ -198,25 +184,10 @@ impl Subject<'_> {
             op.dtypes = vec![self.dtype.clone()];
         }
         streams::say(&format!("profile of {} at `{}` in {}", self.place, self.size, self.dtype));
-        let performed = self.locked(&job, interrupt);
+        let who = format!("profile of {}", self.place);
+        let performed = alone::performed(&job, &session.pool, (&who, &session.root), interrupt, perform::profile);
         let _ = fs::remove(job.scratch.parent().unwrap_or(&job.scratch));
         performed
-    }
-
-    fn locked(&self, job: &Job, interrupt: &Interrupt) -> Result<Performed, CliError> {
-        let Some(uuid) = &job.device else { return Ok(perform::profile(job, &self.session.pool)) };
-        let locks = device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref());
-        let who = || Holder {
-            pid: context::process(),
-            target: format!("profile of {}", self.place),
-            workspace: self.session.root.to_string_lossy().into_owned(),
-            since: figures::moment(fs::now()),
-        };
-        let waiting = |holder: &str| streams::say(&format!("waiting: device {uuid}, held by {holder}"));
-        match DeviceLock::take(&locks, uuid, who, waiting, || interrupt.is_set()).context("cannot lock the device")? {
-            Some(_held) => Ok(perform::profile(job, &self.session.pool)),
-            None => Err(CliError::Interrupted),
-        }
     }
 
     /// Returns the document of a profile; None where the kernel was rejected, which is said.

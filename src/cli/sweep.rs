@@ -1,37 +1,31 @@
 //! `t2t bench OP --sweep`: how variants, torch and torch.compile grow with the size. Its figures are in no graph and no store.
 
-use std::env;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde_json::Value;
 use t2t_host::cores::{self, Shares};
-use t2t_host::device::{self, DeviceLock, Holder};
-use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Outcome;
 use t2t_plan::graph::expand::profile;
 use t2t_plan::graph::pick::{Force, Selection, pick};
 use t2t_protocol::{Failure, OfSweep, Part, Sweep, read};
-use t2t_report::figures;
 use t2t_report::render::sweep::{csv, svg, text};
 use t2t_spec::doubling::doubled;
 use t2t_spec::{Op, Variant};
 use t2t_store::fs;
 
+use super::alone::{self, ARCHIVE};
 use super::error::CliError;
 use super::plan::{Plan, plans, standing};
 use super::{BenchArguments, Common, context, streams};
 use crate::engine::job::Job;
 use crate::engine::perform::{self, Performed};
-use crate::engine::request::{Given, Requests, own_names, told};
+use crate::engine::request::{Given, own_names, told};
 use crate::session::Session;
 
 /// Where sweeps are written in a workspace.
 const FOLDER: &str = "logs/sweep";
-
-/// The artifact of a compile that holds its kernels.
-const ARCHIVE: &str = "triton.tar.gz";
 
 /// Runs the command.
 pub(crate) fn sweep(common: &Common, arguments: &BenchArguments) -> Result<u8, CliError> {
@@ -54,12 +48,13 @@ pub(crate) fn sweep(common: &Common, arguments: &BenchArguments) -> Result<u8, C
     cores::keep_off_devices(&shares);
     let job = job(&session, op, &variants, &plans, &shares);
     introduce(&session, op, &variants, &job);
-    let performed = perform_alone(&session, &job, &interrupt)?;
+    let who = format!("sweep of {}", op.name);
+    let performed = alone::performed(&job, &session.pool, (&who, &session.root), &interrupt, perform::sweep);
     let _ = fs::remove(job.scratch.parent().unwrap_or(&job.scratch));
     if interrupt.is_set() {
         return Err(CliError::Interrupted);
     }
-    finish(&performed, &arguments.out.clone().unwrap_or_else(|| session.root.join(FOLDER)), &op.name)
+    finish(&performed?, &arguments.out.clone().unwrap_or_else(|| session.root.join(FOLDER)), &op.name)
 }
 
 /// Returns the variants whose check passed. Those that cannot be judged here are left out; any other that has not passed is an error.
@@ -109,16 +104,7 @@ fn plan<'a>(session: &Session, target: &Target, plans: &'a [Plan]) -> Option<&'a
 
 /// Returns the job: a bench of the first variant whose request names all variants, the baselines and the sizes of the sweep.
 fn job(session: &Session, op: &Op, variants: &[&Variant], plans: &[Plan], shares: &Shares) -> Job {
-    let requests = Requests {
-        spec: &session.spec,
-        inventory: &session.inventory,
-        root: &session.root,
-        catalogue: &session.catalogue,
-        readable: session.readable(),
-        shares,
-        jobs: 1,
-        salt: "",
-    };
+    let requests = alone::requests(session, shares);
     let target = |variant: &Variant, phase| Target::of_variant(&op.name, &variant.name, phase);
     let on_device = session.inventory.device.class != DeviceClass::Interpreter;
     let cas = session.cas();
@@ -164,23 +150,6 @@ fn introduce(session: &Session, op: &Op, variants: &[&Variant], job: &Job) {
     ));
     if session.inventory.device.class == DeviceClass::Interpreter {
         streams::say("note: these are timings of Triton's interpreter: they say nothing about a GPU");
-    }
-}
-
-/// Performs the job under the lock of its device, where it has one.
-fn perform_alone(session: &Session, job: &Job, interrupt: &Interrupt) -> Result<Performed, CliError> {
-    let locks = device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref());
-    let who = || Holder {
-        pid: std::process::id(),
-        target: format!("sweep of {}", job.target.op),
-        workspace: session.root.to_string_lossy().into_owned(),
-        since: figures::moment(fs::now()),
-    };
-    let Some(uuid) = &job.device else { return Ok(perform::sweep(job, &session.pool)) };
-    let waiting = |holder: &str| streams::say(&format!("waiting: device {uuid}, held by {holder}"));
-    match DeviceLock::take(&locks, uuid, who, waiting, || interrupt.is_set()).context("cannot lock the device")? {
-        Some(_held) => Ok(perform::sweep(job, &session.pool)),
-        None => Ok(Performed::lost("interrupted")),
     }
 }
 

@@ -4,37 +4,30 @@
 //! `t2t bench --against` stand on it.
 
 use std::collections::BTreeSet;
-use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use t2t_host::device::{self, DeviceLock, Holder};
 use t2t_host::interrupt::Interrupt;
-use t2t_host::pool::Pool;
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::event::Event;
 use t2t_model::record::{Outcome, Record};
 use t2t_plan::graph::pick::{Force, Selection, pick};
 use t2t_plan::schedule::Settled;
 use t2t_protocol::{Against, Failure, OfScreen, Part, Screen, Variant as ToldVariant, read};
-use t2t_report::figures;
 use t2t_spec::{Op, Variant};
 use t2t_store::fs;
 
+use super::alone::{self, ARCHIVE, Performs};
 use super::error::CliError;
 use super::remote::OpenedRemote;
 use super::{BuildArguments, Common, context, setup, streams};
-use crate::engine::job::Job;
 use crate::engine::perform::{self, Performed};
-use crate::engine::request::{Given, Requests, told};
+use crate::engine::request::{Given, told};
 use crate::engine::{self, Report, Settings, evidence};
 use crate::session::{Options, Probing, Session};
-
-/// The artifact of a compile that holds its kernels.
-const ARCHIVE: &str = "triton.tar.gz";
 
 /// What of `assets/` no trial has: results and rounds, which count for no kernel.
 const LEFT_OUT: [&str; 2] = ["results", "rounds"];
@@ -71,9 +64,6 @@ pub(super) struct Built {
     report: Report,
     place: Target,
 }
-
-/// What times two kernels in one process.
-type Performs = fn(&Job, &Pool) -> Performed;
 
 /// Why a kernel is none that can win.
 #[derive(Debug)]
@@ -168,16 +158,7 @@ impl<'a> Trial<'a> {
 
     fn perform(&self, built: &Built, beside: &Beside, file: String, perform: Performs) -> Result<Performed, CliError> {
         let (session, shares) = (&built.session, &self.settings.shares);
-        let requests = Requests {
-            spec: &session.spec,
-            inventory: &session.inventory,
-            root: &session.root,
-            catalogue: &session.catalogue,
-            readable: session.readable(),
-            shares,
-            jobs: 1,
-            salt: "",
-        };
+        let requests = alone::requests(session, shares);
         let bench = Target { phase: Phase::Bench, ..built.place.clone() };
         let action = session.graph.action(session.graph.find(&bench).expect("a variant has a bench"));
         let device = session.devices.first().map(|device| device.uuid.clone());
@@ -196,20 +177,9 @@ impl<'a> Trial<'a> {
         let part = OfScreen { protocol, incumbent, candidate, tune: beside.tune.clone() };
         job.arguments.variant = None;
         job.arguments.part = Part::Screen(Box::new(part));
-        let Some(uuid) = &job.device else { return Ok(perform(&job, &session.pool)) };
-        let locks = device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref());
-        let who = || Holder {
-            pid: context::process(),
-            target: format!("screening of {}", built.place.place()),
-            workspace: self.kernel.session.root.to_string_lossy().into_owned(),
-            since: figures::moment(fs::now()),
-        };
-        let waiting = |holder: &str| streams::say(&format!("waiting: device {uuid}, held by {holder}"));
-        let held = DeviceLock::take(&locks, uuid, who, waiting, || self.interrupt.is_set());
-        match held.context("cannot lock the device")? {
-            Some(_held) => Ok(perform(&job, &session.pool)),
-            None => Err(CliError::Interrupted),
-        }
+        let who = format!("screening of {}", built.place.place());
+        let workspace = &self.kernel.session.root;
+        alone::performed(&job, &session.pool, (&who, workspace), self.interrupt, perform)
     }
 }
 
