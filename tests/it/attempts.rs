@@ -306,7 +306,15 @@ fn attempts_are_listed_shown_and_held_against_each_other() {
     assert!(difference.contains("--- softmax/v1_baseline\n+++ softmax/v1_baseline#2\n"), "{difference}");
     assert!(difference.contains("-FORM = \"standard\"\n"), "{difference}");
     assert!(difference.contains("+FORM = \"plain\"\n"), "{difference}");
-    project.t2t("attempts softmax/v1_baseline#1 --show").exits(2);
+    assert!(project.run_raw("attempts softmax/v1_baseline#1 --show").contains("FORM = \"standard\""));
+    let evidence = |place: &str| project.run_raw(&format!("artifact {place}:check evidence"));
+    assert!(
+        evidence("softmax/v1_baseline#1").contains("2 of 256 elements differ"),
+        "{}",
+        evidence("softmax/v1_baseline#1")
+    );
+    assert!(!evidence("softmax/v1_baseline").contains("elements differ"), "the one that stands");
+    project.t2t("attempts softmax/v1_baseline#0 --show").exits(2);
     project.t2t("attempts softmax/v1_baseline#4 --show").exits(2).says("no attempt `softmax/v1_baseline#4` is known");
     project.t2t("attempts softmax/v1_baseline --diff").exits(0);
     project.t2t("attempts softmax --show").exits(2).says("names no variant");

@@ -193,12 +193,12 @@ impl TryFrom<String> for Target {
     }
 }
 
-/// Returns the variant and the attempt that `text` names: `v1` is the first attempt, `v1#2` the second. None where the number is none from 2 on.
+/// Returns the variant and the attempt that `text` names: `v1` and `v1#1` are the first attempt, `v1#2` the second. None where the number is none from 1 on.
 #[must_use]
 pub fn attempted(text: &str) -> Option<(&str, u32)> {
     let Some((variant, number)) = text.split_once('#') else { return Some((text, 1)) };
     let is_written_so = number.starts_with(|digit: char| matches!(digit, '1'..='9'));
-    let attempt = number.parse().ok().filter(|attempt| *attempt > 1 && is_written_so)?;
+    let attempt = number.parse().ok().filter(|_| is_written_so)?;
     Some((variant, attempt))
 }
 
