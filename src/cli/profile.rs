@@ -37,6 +37,9 @@ const VERSION: u32 = 1;
 /// The module of the harness that records.
 const MODULE: &str = "profile";
 
+/// So many profiles of an op stay, those that were made last: four variants at three sizes in two dtypes, four times.
+const KEPT: usize = 96;
+
 /// What is profiled, with the results that stand.
 struct Subject<'a> {
     session: &'a Session,
@@ -84,6 +87,7 @@ pub(crate) fn profile(common: &Common, arguments: &ProfileArguments) -> Result<u
     let Some(found) = subject.said(&performed)? else { return Ok(1) };
     let code = subject.print(&found, arguments.json)?;
     kept::write(&path, VERSION, &found).with_context(|| format!("cannot write `{}`", path.display()))?;
+    kept::keep_newest(path.parent().unwrap_or(&path), KEPT);
     Ok(code)
 }
 

@@ -30,6 +30,20 @@ pub fn write<T: Serialize>(path: &Path, version: u32, value: &T) -> io::Result<(
     fs::write(path, &bytes)
 }
 
+/// Removes all files of `folder` but the `most` that were written last. What cannot be removed only takes space.
+pub fn keep_newest(folder: &Path, most: usize) {
+    let mut files: Vec<_> = fs::names(folder)
+        .into_iter()
+        .map(|name| folder.join(name))
+        .filter_map(|path| fs::stat(&path).map(|stat| (stat.mtime, path)))
+        .collect();
+    files.sort();
+    let surplus = files.len().saturating_sub(most);
+    for (_, path) in files.into_iter().take(surplus) {
+        let _ = fs::remove(&path);
+    }
+}
+
 /// Returns the first line: the version, the file's name, and the digest of the rest. The name is in it so that a file in another's place counts as missing.
 fn head(path: &Path, version: u32, body: &[u8]) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -39,6 +53,23 @@ fn head(path: &Path, version: u32, body: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_files_that_were_written_last_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        for (age, name) in ["newest", "oldest", "middle"].into_iter().zip([0, 200, 100]).map(|(name, age)| (age, name)) {
+            let path = folder.path().join(name);
+            fs::write(&path, name.as_bytes()).unwrap();
+            let then = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000 - age);
+            std::fs::File::options().write(true).open(&path).unwrap().set_modified(then).unwrap();
+        }
+        let left = || fs::names(folder.path()).into_iter().collect::<std::collections::BTreeSet<_>>();
+        keep_newest(folder.path(), 3);
+        assert_eq!(left().len(), 3);
+        keep_newest(folder.path(), 2);
+        assert_eq!(left(), ["middle", "newest"].map(str::to_owned).into());
+        keep_newest(&folder.path().join("none"), 2);
+    }
 
     #[test]
     fn any_flip_and_any_cut_of_a_kept_file_is_no_file() {
