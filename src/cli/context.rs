@@ -47,7 +47,7 @@ pub(crate) fn workspace() -> Result<PathBuf, CliError> {
     let here = env::current_dir().context("cannot tell the current folder")?;
     session::workspace(&here).ok_or_else(|| {
         let message = format!("no ops.yaml in `{}` or in a folder above it", here.display());
-        CliError::misuse(message, "run t2t in a workspace: a folder with an ops.yaml")
+        CliError::misuse(message, "run t2t in a workspace, a folder with an ops.yaml: `t2t init` makes one here, `t2t add softmax` one with an op")
     })
 }
 

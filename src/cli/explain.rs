@@ -12,6 +12,7 @@ use t2t_plan::graph::pick::{Force, Selection, named, pick};
 use t2t_plan::schedule::Settled;
 use t2t_protocol::Failure;
 use t2t_report::figures;
+use t2t_spec::names::nearest;
 use t2t_store::results;
 
 use super::error::CliError;
@@ -31,7 +32,7 @@ pub(crate) fn explain(common: &Common, named_by_user: &[String], format: ReportF
         streams::print(&classes.iter().copied().map(page_line).collect::<String>());
     }
     let targets: Vec<String> = targets.into_iter().map(|(text, _)| text.clone()).collect();
-    let actions = if targets.is_empty() { Vec::new() } else { explained(common, &targets)? };
+    let actions = if targets.is_empty() { Vec::new() } else { explained(common, &targets).map_err(near_a_class)? };
     if is_text {
         streams::print(&actions.iter().map(told).collect::<String>());
     } else {
@@ -42,6 +43,18 @@ pub(crate) fn explain(common: &Common, named_by_user: &[String], format: ReportF
         streams::print(&format!("{document:#}\n"));
     }
     Ok(0)
+}
+
+/// Returns the error with the class that an unknown name was probably meant to be, where no op is near.
+fn near_a_class(error: CliError) -> CliError {
+    let CliError::Use { message, hint } = error else { return error };
+    let name = message.strip_prefix("ops.yaml has no op `").and_then(|rest| rest.strip_suffix('`'));
+    let is_suggested = hint.as_ref().is_some_and(|hint| hint.starts_with("did you mean"));
+    let near = name.and_then(|name| nearest(name, classes::CLASSES.iter().map(|class| class.name)));
+    match near {
+        Some(class) if !is_suggested => CliError::misuse(message, format!("did you mean the class `{class}`?")),
+        _ => CliError::Use { message, hint },
+    }
 }
 
 fn page_line(class: Class) -> String {

@@ -177,8 +177,9 @@ fn versions(session: &Session) -> BTreeMap<String, String> {
 fn line(op: &Exported<'_>) -> String {
     let chosen = &op.subject.chosen;
     let elsewhere = op.subject.elsewhere.iter().map(|(name, chosen)| format!(", {} on {name}", chosen.variant));
+    let where_it_runs = if op.needs_device() { "; it calls libdevice, so it runs on a CUDA device alone" } else { "" };
     format!(
-        "{}  {}, chosen on {}{}\n",
+        "{}  {}, chosen on {}{}{where_it_runs}\n",
         op.subject.op.name,
         chosen.variant,
         chosen.device,

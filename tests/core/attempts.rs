@@ -272,14 +272,16 @@ fn an_attempt_is_named_by_its_number() {
     };
     assert_eq!(picked("softmax/v1_baseline:check"), Ok(4));
     assert_eq!(picked("softmax/v1_baseline#2:check"), Ok(1));
+    assert_eq!(picked("softmax/v1_baseline#1:check"), Ok(1));
     assert_eq!(picked("softmax/v*#3"), Ok(4));
-    for wrong in ["softmax/v1_baseline#1", "softmax/v1_baseline#9", "softmax/v1_baseline#x"] {
+    for wrong in ["softmax/v1_baseline#0", "softmax/v1_baseline#9", "softmax/v1_baseline#x"] {
         assert!(picked(wrong).unwrap_err().message.contains("has no variant `v1_baseline#"), "{wrong}");
     }
     for written in ["softmax/v1_baseline#2:check", "softmax/v1_baseline:generate"] {
         assert_eq!(Target::try_from(written.to_owned()).unwrap().to_string(), written);
     }
-    for wrong in ["a/v#1:check", "a/v#02:check", "a/v#:check", "a/v#-2:check"] {
+    assert_eq!(Target::try_from("a/v#1:check".to_owned()).unwrap().to_string(), "a/v:check");
+    for wrong in ["a/v#0:check", "a/v#02:check", "a/v#:check", "a/v#-2:check"] {
         assert!(Target::try_from(wrong.to_owned()).is_err(), "{wrong}");
     }
 }

@@ -327,7 +327,7 @@ fn a_build_where_there_is_no_workspace_names_the_command_that_makes_one() {
         assert_eq!(project.t2t(arguments).exits(2).stderr, format!("{none}{hint}"), "{arguments}");
     }
     for arguments in ["build", "build frobnicate", "build kernels/softmax/*.py", "build */v1_*:check"] {
-        let hint = "hint: run t2t in a workspace: a folder with an ops.yaml\n";
+        let hint = "hint: run t2t in a workspace, a folder with an ops.yaml: `t2t init` makes one here, `t2t add softmax` one with an op\n";
         assert_eq!(project.t2t(arguments).exits(2).stderr, format!("{none}{hint}"), "{arguments}");
     }
 }

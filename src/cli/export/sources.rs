@@ -39,6 +39,8 @@ pub(super) struct Taken {
     pub(super) text: String,
     /// The files of the workspace, it and those that it imports.
     pub(super) files: Vec<String>,
+    /// Whether one of them names libdevice, which Triton's interpreter does not have.
+    pub(super) names_libdevice: bool,
 }
 
 impl<'a> Sources<'a> {
@@ -60,6 +62,7 @@ impl<'a> Sources<'a> {
         };
         let reached: BTreeSet<&str> = closure.keys().map(RepoPath::as_str).collect();
         let mut own = None;
+        let mut names_libdevice = false;
         let mut found = Vec::new();
         for (one, source) in &closure {
             let held = bytes(one).map_err(|error| unread(format!("`{one}`: {error}")))?;
@@ -71,6 +74,7 @@ impl<'a> Sources<'a> {
             let led = moved(&text, &|module| self.led(module, &place, &reached));
             let led = led.ok_or_else(|| unread(format!("`{one}` is no Python that can be read")))?;
             found.push(one.to_string());
+            names_libdevice |= text.contains("libdevice");
             if *one == path {
                 own = Some(text);
             }
@@ -81,7 +85,7 @@ impl<'a> Sources<'a> {
             self.files.insert(place, led.into_bytes());
         }
         let text = own.ok_or_else(|| unread("no such file".to_owned()))?;
-        Ok(Taken { module: format!(".{}", module_of(&place(file))), text, files: found })
+        Ok(Taken { module: format!(".{}", module_of(&place(file))), text, files: found, names_libdevice })
     }
 
     /// Returns where a module of the workspace went, seen from the file at `from` in the package, by the files that were reached; None for any other module.

@@ -53,6 +53,7 @@ fn of_op(exported: &Exported<'_>) -> Value {
     let reference = op.reference.as_ref().zip(exported.reference.as_ref());
     json!({
         "function": exported.function(),
+        "needs_device": exported.needs_device(),
         "torch": op.torch.as_ref().map(TorchName::as_str),
         "reference": reference.map(|(named, taken)| json!({"module": taken.module, "name": named.name, "init": named.init})),
         "cpu": declaration(op, Profile::Cpu),

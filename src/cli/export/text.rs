@@ -65,6 +65,11 @@ impl Exported<'_> {
         self.parameters.iter().map(|one| one.name.as_str()).collect::<Vec<_>>().join(", ")
     }
 
+    /// Tells whether the kernel that was chosen names libdevice: then it runs on a device alone.
+    pub(super) fn needs_device(&self) -> bool {
+        self.kernels.first().is_some_and(|kernel| kernel.taken.names_libdevice)
+    }
+
     /// Returns the call of the variant that serves the arguments.
     pub(super) fn served(&self) -> String {
         let inputs = super::signature::inputs(self.subject.op);
@@ -154,6 +159,15 @@ pub(super) fn readme(name: &str, beginning: &str, ops: &[Exported<'_>]) -> Strin
     );
     let with_cases: Vec<&str> =
         ops.iter().filter(|op| op.subject.op.cases.is_some()).map(|op| op.subject.op.name.as_str()).collect();
+    let on_a_device: Vec<&str> =
+        ops.iter().filter(|op| op.needs_device()).map(|op| op.subject.op.name.as_str()).collect();
+    if !on_a_device.is_empty() {
+        let _ = writeln!(
+            text,
+            "\nOnly on a CUDA device, since the chosen kernel calls libdevice, which Triton's interpreter does not have: {}. Their tests are skipped where there is none.",
+            on_a_device.join(", ")
+        );
+    }
     if !with_cases.is_empty() {
         let _ = writeln!(
             text,

@@ -103,6 +103,9 @@ fn explain_prints_what_a_result_that_stands_was_made_from() {
     let ran = project.t2t("explain softmax/v2_tiling:check").exits(0);
     assert_eq!(reasons(&ran.stdout), ["  because data/table.txt appeared: absent → [DIGEST]"]);
     project.t2t("explain nothing").exits(2).says("error: ops.yaml has no op `nothing`");
+    project.t2t("explain mismtch").exits(2).says("hint: did you mean the class `mismatch`?");
+    project.t2t("explain softmx").exits(2).says("hint: did you mean `softmax`?");
+    project.t2t("build v2_tiling").exits(2).says("hint: a variant is named with its op: `softmax/v2_tiling`");
 }
 
 /// Three ops of the four variants that are the default.

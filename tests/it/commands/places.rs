@@ -21,7 +21,7 @@ fn outside_of_a_workspace_there_is_nothing_to_build() {
     let project = Project::new();
     for arguments in ["build", "status", "graph", "clean", "explain softmax", "log softmax"] {
         let ran = project.run(project.command(arguments).current_dir(project.path("../"))).exits(2);
-        let expected = "error: no ops.yaml in `[FOLDER]` or in a folder above it\nhint: run t2t in a workspace: a folder with an ops.yaml\n";
+        let expected = "error: no ops.yaml in `[FOLDER]` or in a folder above it\nhint: run t2t in a workspace, a folder with an ops.yaml: `t2t init` makes one here, `t2t add softmax` one with an op\n";
         assert_eq!(ran.stderr, expected, "{arguments}");
     }
 }

@@ -150,7 +150,12 @@ fn known_variant(graph: &Graph, name: &str) -> Result<(), Unknown> {
 fn unknown_op(graph: &Graph, name: &str) -> Unknown {
     let ops: BTreeSet<&str> =
         graph.indices().map(|index| graph.action(index).target().op.as_str()).filter(|op| !op.is_empty()).collect();
-    Unknown { message: format!("ops.yaml has no op `{name}`"), hint: suggestion(name, "the ops are", ops) }
+    let message = format!("ops.yaml has no op `{name}`");
+    let is_so_called = |target: &&Target| target.variant.as_deref() == Some(name);
+    match graph.indices().map(|index| graph.action(index).target()).find(is_so_called) {
+        Some(target) => Unknown { message, hint: format!("a variant is named with its op: `{}/{name}`", target.op) },
+        None => Unknown { message, hint: suggestion(name, "the ops are", ops) },
+    }
 }
 
 fn unknown_variant(graph: &Graph, op: &str, name: &str, of_op: &[Index]) -> Unknown {
