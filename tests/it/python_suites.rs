@@ -32,13 +32,15 @@ fn part(suite: &str, first: usize, count: usize) -> Vec<PathBuf> {
 
 fn passes(files: &[PathBuf]) {
     assert!(!files.is_empty());
+    // pytest keeps the folders of its last runs, and torch what it compiled: all of it goes with this one.
+    let folder = environment::folder();
     let output = Command::new(environment::python())
         .args(["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"])
         .args(files)
         .current_dir(environment::root())
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("OMP_NUM_THREADS", "1")
-        .env("TMPDIR", environment::temporary())
+        .env("TMPDIR", folder.path())
         .output()
         .unwrap();
     let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
