@@ -102,14 +102,24 @@ impl Lines {
         })
     }
 
+    /// Returns how an action ended that did not run, since its result was known. None where that is not written.
+    #[must_use]
+    pub(crate) fn restored(self, target: &Target, outcome: &Outcome) -> Option<String> {
+        (self.verbosity == Verbosity::Normal).then(|| self.ended(target, outcome, "(restored)"))
+    }
+
     fn finished(self, target: &Target, outcome: &Outcome, wall: Duration) -> String {
+        self.ended(target, outcome, &figures::time(wall))
+    }
+
+    fn ended(self, target: &Target, outcome: &Outcome, how: &str) -> String {
         let (style, word) = match outcome {
             Outcome::Passed => (Style::new().green(), "passed".to_owned()),
             Outcome::Rejected { class } => (Style::new().red().bold(), format!("rejected ({class})")),
             Outcome::NotJudged { reason } => return self.not_judged(target, reason),
             Outcome::Lost { reason } => (Style::new().red().bold(), format!("lost: {}", printable(reason))),
         };
-        format!("{} … {} {}", named(target), self.painted(style, &word), figures::time(wall))
+        format!("{} … {} {how}", named(target), self.painted(style, &word))
     }
 
     fn not_judged(self, target: &Target, reason: &str) -> String {

@@ -1,11 +1,11 @@
 //! Rounds: lines for the builds of a watch, one after each change.
 //!
-//! A standing failure is printed once. It does not know what changed in the files.
+//! A standing failure is printed once. The verdict of a check that an undone edit brings back is printed as one that was just found. It does not know what changed in the files.
 
 use std::collections::BTreeSet;
 use std::io::Write;
 
-use t2t_model::action::Target;
+use t2t_model::action::{Phase, Target};
 use t2t_model::event::Event;
 
 use crate::reporter::lines::Lines;
@@ -49,6 +49,12 @@ impl<W: Write> Reporter for Rounds<W> {
             }
             Event::ActionFresh { target, .. } if self.is_begun => _ = self.standing.insert(target.clone()),
             Event::Failure { target, .. } if self.standing.contains(target) => return,
+            Event::ActionRestored { target, outcome, .. } if self.is_begun && target.phase == Phase::Check => {
+                if let Some(line) = self.lines.restored(target, outcome) {
+                    self.say(&line);
+                }
+                return;
+            }
             Event::Finished { .. } => self.is_begun = true,
             _ => {}
         }

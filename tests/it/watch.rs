@@ -133,6 +133,7 @@ fn a_checkout_of_many_files_begins_no_round_before_git_has_done() {
     watching.settles();
     watching.ran_once(&V2);
     done(git(&["checkout", "-q", "main"]));
+    watching.says("check softmax/v2_tiling … passed (restored)");
     watching.says("restored ");
     watching.ran_once(&V2);
     ends_whole(&project, watching);

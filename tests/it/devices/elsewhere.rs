@@ -32,7 +32,7 @@ fn figures_of_exactly_these_kernels_are_shown_with_their_device_wherever_a_build
     let ran = here(&project).runs("");
     let head = "Op       Correct  Best kernel  Final (ms)  Speedup  Geomean  Note\n";
     assert!(ran.stdout.contains(head) && !ran.stdout.contains("Interpreter took"), "{}", ran.stdout);
-    assert!(ran.stdout.ends_with("Figures were published, measured on NVIDIA H200.\n"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("Figures were published, measured on NVIDIA H200, not here:\n"), "{}", ran.stdout);
     for op in ["softmax", "gelu", "relu"] {
         let told = published(&project, op);
         assert!(told.contains("| v1_baseline") && told.contains("| v2_tiling"), "{told}");

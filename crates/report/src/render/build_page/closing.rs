@@ -7,8 +7,7 @@ use crate::figures;
 use crate::rank::PublishedPlace;
 use crate::render::table::{Align, Table};
 
-/// Returns the table that ends a build on a terminal: a row an op, then what its figures do not say. Under kernels that the interpreter ran stands whose published figures
-/// they are.
+/// Returns the table that ends a build on a terminal: a row an op. Over kernels that the interpreter ran stands whose published figures they are.
 #[must_use]
 pub fn closing_table(ops: &[&OpSummary], width: Option<usize>) -> String {
     let shown = Shown::of(ops);
@@ -17,7 +16,7 @@ pub fn closing_table(ops: &[&OpSummary], width: Option<usize>) -> String {
         table.push(op.row.cells(&shown));
     }
     let text = table.text(width);
-    if let Shown::Published(place) = shown { format!("{text}{}\n", whose(place)) } else { text }
+    if let Shown::Published(place) = shown { format!("{}\n{text}", whose(place)) } else { text }
 }
 
 /// Which figures a table has.
@@ -62,7 +61,7 @@ fn whose(place: &PublishedPlace) -> String {
         (None, _) => String::new(),
     };
     format!(
-        "Correct is what Triton's interpreter says here. Figures were published{commit}, measured on {}.",
+        "Correct is what Triton's interpreter says here. Figures were published{commit}, measured on {}, not here:",
         place.name
     )
 }
