@@ -18,6 +18,7 @@ mod canonical;
 pub mod closure;
 pub mod moved;
 pub mod parameters;
+pub mod used;
 
 use self::encoding::{Encoding, encoding};
 pub use self::fault::{FaultKind, SourceFault};

@@ -57,8 +57,7 @@ mod tests {
     #[test]
     fn the_files_that_were_written_last_stay() {
         let folder = tempfile::tempdir().unwrap();
-        for (age, name) in ["newest", "oldest", "middle"].into_iter().zip([0, 200, 100]).map(|(name, age)| (age, name))
-        {
+        for (name, age) in [("newest", 0), ("oldest", 200), ("middle", 100)] {
             let path = folder.path().join(name);
             fs::write(&path, name.as_bytes()).unwrap();
             let then = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000 - age);

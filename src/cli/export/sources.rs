@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use t2t_model::digest::Digest;
 use t2t_model::path::RepoPath;
 use t2t_python::moved::moved;
+use t2t_python::used::uses;
 use t2t_store::fs;
 use t2t_store::sources::PACKAGES;
 
@@ -39,7 +40,7 @@ pub(super) struct Taken {
     pub(super) text: String,
     /// The files of the workspace, it and those that it imports.
     pub(super) files: Vec<String>,
-    /// Whether one of them names libdevice, which Triton's interpreter does not have.
+    /// Whether the code of one of them names libdevice, which Triton's interpreter does not have.
     pub(super) names_libdevice: bool,
 }
 
@@ -74,7 +75,7 @@ impl<'a> Sources<'a> {
             let led = moved(&text, &|module| self.led(module, &place, &reached));
             let led = led.ok_or_else(|| unread(format!("`{one}` is no Python that can be read")))?;
             found.push(one.to_string());
-            names_libdevice |= text.contains("libdevice");
+            names_libdevice |= uses(&text, "libdevice");
             if *one == path {
                 own = Some(text);
             }
