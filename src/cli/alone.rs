@@ -48,7 +48,17 @@ pub(super) fn performed(
     interrupt: &Interrupt,
     perform: Performs,
 ) -> Result<Performed, CliError> {
-    let Some(uuid) = &job.device else { return Ok(perform(job, pool)) };
+    locked(job, (what, workspace), interrupt, || perform(job, pool))
+}
+
+/// Does the `work` of a job under the lock of its device, where it has one, and returns what it returns. Whoever waits for the device is told `what` it is, and of which workspace. Fails where the user leaves while it waits.
+pub(super) fn locked<T>(
+    job: &Job,
+    (what, workspace): (&str, &Path),
+    interrupt: &Interrupt,
+    work: impl FnOnce() -> T,
+) -> Result<T, CliError> {
+    let Some(uuid) = &job.device else { return Ok(work()) };
     let locks = device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref());
     let who = || Holder {
         pid: context::process(),
@@ -58,7 +68,7 @@ pub(super) fn performed(
     };
     let waiting = |holder: &str| streams::say(&format!("waiting: device {uuid}, held by {holder}"));
     match DeviceLock::take(&locks, uuid, who, waiting, || interrupt.is_set()).context("cannot lock the device")? {
-        Some(_held) => Ok(perform(job, pool)),
+        Some(_held) => Ok(work()),
         None => Err(CliError::Interrupted),
     }
 }

@@ -296,12 +296,28 @@ pub(super) struct ReproArguments {
     /// Run it under Python's debugger, which stops where it raises
     #[arg(long)]
     pub(super) pdb: bool,
+    /// Run it on the device under compute-sanitizer, with this tool
+    #[arg(long, value_name = "TOOL", value_enum, num_args = 0..=1, default_missing_value = "memcheck", conflicts_with = "pdb")]
+    pub(super) sanitizer: Option<Sanitizer>,
     /// Write the files, and run nothing
-    #[arg(long, conflicts_with = "pdb")]
+    #[arg(long, conflicts_with_all = ["pdb", "sanitizer"])]
     pub(super) no_run: bool,
     /// Where they are written (default: a folder of its own in logs/repro)
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
+}
+
+/// A tool of compute-sanitizer.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum Sanitizer {
+    /// Loads and stores outside of what is allocated
+    Memcheck,
+    /// Programs that race for shared memory
+    Racecheck,
+    /// Loads of memory that nothing wrote
+    Initcheck,
+    /// Barriers that not all threads reach
+    Synccheck,
 }
 
 #[derive(Debug, Args)]

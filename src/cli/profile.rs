@@ -4,12 +4,13 @@
 //! It does not know what bounds a kernel.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use t2t_host::cores;
+use t2t_host::cores::{self, Shares};
 use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::digest::Digest;
@@ -17,19 +18,24 @@ use t2t_model::record::{Outcome, Record};
 use t2t_plan::graph::expand::profile as profile_of;
 use t2t_plan::graph::pick::{Force, Selection, pick};
 use t2t_protocol::{Analysis, Calibration, Declaration, Failure, Profile, Resources, read};
+use t2t_report::render::counters;
 use t2t_report::render::profile::{Beside, profiled, text};
 use t2t_spec::{Op, Variant};
 use t2t_store::harness::Harness;
 use t2t_store::{fs, kept};
 
+use self::nsight::{Counted, Program};
 use super::alone::{self, ARCHIVE};
 use super::arguments::ProfileArguments;
 use super::error::CliError;
 use super::plan::{Plan, plans, standing};
 use super::{Common, context, streams};
+use crate::engine::job::Job;
 use crate::engine::perform::{self, Performed};
-use crate::engine::request::{Given, told};
+use crate::engine::request::{Given, Requests, told};
 use crate::session::{Probing, Session};
+
+mod nsight;
 
 /// The version of kept profiles, and of what `--json` prints. 1: first.
 const VERSION: u32 = 1;
@@ -56,6 +62,12 @@ struct Subject<'a> {
 /// Runs the command.
 pub(crate) fn profile(common: &Common, arguments: &ProfileArguments) -> Result<u8, CliError> {
     if common.as_device.is_some() {
+        if arguments.counters {
+            return Err(CliError::misuse(
+                "counters are read on the device itself",
+                "leave out `--as-device`, or `--counters`",
+            ));
+        }
         let session = context::open(common, Probing::Never, &Interrupt::default())?;
         let subject = subject(&session, arguments)?;
         let path = subject.path()?;
@@ -66,8 +78,9 @@ pub(crate) fn profile(common: &Common, arguments: &ProfileArguments) -> Result<u
             );
             CliError::misuse(message, "record it where the device is, and leave out `--as-device` there")
         })?;
-        return subject.print(&found, arguments.json);
+        return subject.print(&found, None, arguments.json);
     }
+    let version = if arguments.counters { Some(nsight::version()?) } else { None };
     let (_lock, interrupt, session) = context::open_locked(common, "a profile needs its device here")?;
     if session.inventory.device.class == DeviceClass::Interpreter {
         return Err(CliError::misuse(
@@ -76,19 +89,15 @@ pub(crate) fn profile(common: &Common, arguments: &ProfileArguments) -> Result<u
         ));
     }
     let subject = subject(&session, arguments)?;
-    let path = subject.path()?;
-    if let Some(found) = kept::read(&path, VERSION) {
-        return subject.print(&found, arguments.json);
-    }
-    let performed = subject.record(&interrupt)?;
-    if interrupt.is_set() {
-        return Err(CliError::Interrupted);
-    }
-    let Some(found) = subject.said(&performed)? else { return Ok(1) };
-    let code = subject.print(&found, arguments.json)?;
-    kept::write(&path, VERSION, &found).with_context(|| format!("cannot write `{}`", path.display()))?;
-    kept::keep_newest(path.parent().unwrap_or(&path), KEPT);
-    Ok(code)
+    let Some(found) = subject.profile(&interrupt)? else { return Ok(1) };
+    let counted = match version {
+        Some(version) => {
+            let python = context::python(common, context::workspace()?).expect("it recorded the profile");
+            Some(subject.counters(&python.path, version, &interrupt)?)
+        }
+        None => None,
+    };
+    subject.print(&found, counted.as_ref(), arguments.json)
 }
 
 /// Returns what is named. Fails where it is not declared, and where its bench does not stand.
@@ -123,6 +132,19 @@ fn subject<'a>(session: &'a Session, arguments: &ProfileArguments) -> Result<Sub
     Ok(Subject { session, op, variant, declaration, plans, place, size, dtype })
 }
 
+/// Returns the harness that children import.
+fn harness() -> Result<Harness, CliError> {
+    let folder = env::var_os("T2T_HARNESS").map(PathBuf::from);
+    Ok(Harness::open(folder.as_deref()).context("cannot read `$T2T_HARNESS`")?)
+}
+
+/// Keeps what was made of an op, and removes what was made long before.
+fn keep<T: Serialize>(path: &Path, found: &T) -> Result<(), CliError> {
+    kept::write(path, VERSION, found).with_context(|| format!("cannot write `{}`", path.display()))?;
+    kept::keep_newest(path.parent().unwrap_or(path), KEPT);
+    Ok(())
+}
+
 /// Returns what is named of the known ones.
 fn chosen(name: Option<&str>, known: &[&str], what: &str, op: &str) -> Result<String, CliError> {
     match name {
@@ -150,18 +172,64 @@ impl Subject<'_> {
         read::document(&self.session.cas().get(blob.digest).ok()?).ok()
     }
 
+    /// Returns the profile that is kept, else one that is recorded now, and kept; None where the kernel was rejected, which is said.
+    fn profile(&self, interrupt: &Interrupt) -> Result<Option<Profile>, CliError> {
+        let path = self.path()?;
+        if let Some(found) = kept::read(&path, VERSION) {
+            return Ok(Some(found));
+        }
+        let performed = self.record(interrupt)?;
+        if interrupt.is_set() {
+            return Err(CliError::Interrupted);
+        }
+        let Some(found) = self.said(&performed)? else { return Ok(None) };
+        // What shows nothing is not kept.
+        if found.calls.iter().any(|call| !call.is_empty()) {
+            keep(&path, &found)?;
+        }
+        Ok(Some(found))
+    }
+
+    /// Returns the counters that are kept, else those that are read now, and kept.
+    fn counters(&self, python: &Path, version: String, interrupt: &Interrupt) -> Result<Counted, CliError> {
+        let path = self.path_of(nsight::MODULE, &["ncu", &version])?;
+        if let Some(found) = kept::read(&path, VERSION) {
+            return Ok(found);
+        }
+        let harness = harness()?;
+        let placed = harness.place(&self.session.cache).context("cannot write the harness")?;
+        let withheld: Vec<String> = self.session.spec.authors.variables().map(str::to_owned).collect();
+        let program = Program { python, harness: &placed, withheld: &withheld };
+        streams::say(&format!("counters of {} at `{}` in {}", self.place, self.size, self.dtype));
+        let shares = cores::shares(self.session.devices.len());
+        let job = self.job(&alone::requests(self.session, &shares), &shares);
+        let who = format!("counters of {}", self.place);
+        let counted = alone::locked(&job, (&who, &self.session.root), interrupt, || {
+            nsight::counted(&job, &program, version, interrupt)
+        });
+        let _ = fs::remove(job.scratch.parent().unwrap_or(&job.scratch));
+        let found = counted??;
+        keep(&path, &found)?;
+        Ok(found)
+    }
+
     /// Returns where the profile is kept. Fails where no bench that passed stands.
     fn path(&self) -> Result<PathBuf, CliError> {
+        self.path_of(MODULE, &["cupti"])
+    }
+
+    /// Returns where what a module of the harness made with a profiler is kept. Fails where no bench that passed stands.
+    fn path_of(&self, module: &str, profiler: &[&str]) -> Result<PathBuf, CliError> {
         let hint = format!("run `t2t build {}:bench`", self.place);
         let bench = self.result(&self.target(Phase::Bench)).filter(|record| record.outcome == Outcome::Passed);
         let bench = bench.ok_or_else(|| CliError::Missing {
             message: format!("a profile is of a measured kernel, and no bench of {} stands that passed", self.place),
             hint,
         })?;
-        let folder = env::var_os("T2T_HARNESS").map(PathBuf::from);
-        let harness = Harness::open(folder.as_deref()).context("cannot read `$T2T_HARNESS`")?;
-        let code = harness.meaning_of(MODULE).ok_or_else(|| CliError::machine("the harness has no `profile.py`"))?;
-        let facts = json!([VERSION, bench.key.to_string(), code.to_string(), "cupti", self.size, self.dtype]);
+        let lacking = || CliError::machine(format!("the harness has no `{module}.py`"));
+        let code = harness()?.meaning_of(module).ok_or_else(lacking)?;
+        let facts =
+            json!([VERSION, bench.key.to_string(), code.to_string(), profiler.join(" "), self.size, self.dtype]);
         let key = Digest::of(facts.to_string().as_bytes());
         Ok(self.session.cache.join("profile").join(&self.op.name).join(format!("{key}.json")))
     }
@@ -171,7 +239,17 @@ impl Subject<'_> {
         let session = self.session;
         let shares = cores::shares(session.devices.len());
         cores::keep_off_devices(&shares);
-        let requests = alone::requests(session, &shares);
+        let job = self.job(&alone::requests(session, &shares), &shares);
+        streams::say(&format!("profile of {} at `{}` in {}", self.place, self.size, self.dtype));
+        let who = format!("profile of {}", self.place);
+        let performed = alone::performed(&job, &session.pool, (&who, &session.root), interrupt, perform::profile);
+        let _ = fs::remove(job.scratch.parent().unwrap_or(&job.scratch));
+        performed
+    }
+
+    /// Returns the job of a bench at the one size and dtype.
+    fn job(&self, requests: &Requests<'_>, shares: &Shares) -> Job {
+        let session = self.session;
         let archive = self.result(&self.target(Phase::Compile)).and_then(|record| record.outputs.get(ARCHIVE));
         let given = Given {
             warm: archive.map(|blob| session.cas().path(blob.digest)).into_iter().collect(),
@@ -187,11 +265,7 @@ impl Subject<'_> {
             op.sizes.retain(|name, _| *name == self.size);
             op.dtypes = vec![self.dtype.clone()];
         }
-        streams::say(&format!("profile of {} at `{}` in {}", self.place, self.size, self.dtype));
-        let who = format!("profile of {}", self.place);
-        let performed = alone::performed(&job, &session.pool, (&who, &session.root), interrupt, perform::profile);
-        let _ = fs::remove(job.scratch.parent().unwrap_or(&job.scratch));
-        performed
+        job
     }
 
     /// Returns the document of a profile; None where the kernel was rejected, which is said.
@@ -214,8 +288,8 @@ impl Subject<'_> {
         found.map(Some).ok_or_else(|| CliError::machine("the profile left no document"))
     }
 
-    /// Prints what a profile comes to beside the results that stand.
-    fn print(&self, profile: &Profile, is_json: bool) -> Result<u8, CliError> {
+    /// Prints what a profile comes to beside the results that stand, and what was counted.
+    fn print(&self, profile: &Profile, counted: Option<&Counted>, is_json: bool) -> Result<u8, CliError> {
         let analysis: Option<Analysis> = self.document(&Target::of_op(&self.op.name, Phase::Analyze), "analysis");
         let calibration: Option<Calibration> = self.document(&Target::calibrate(), "calibration");
         let resources: Option<Resources> = self.document(&self.target(Phase::Compile), "resources");
@@ -242,10 +316,14 @@ impl Subject<'_> {
                 "limits": profile.limits,
                 "telemetry": profile.telemetry,
                 "profile": found,
+                "counters": counted,
             });
             streams::print(&format!("{document:#}\n"));
         } else {
             streams::print(&text(&self.place, profile, &found, streams::width()));
+            if let Some(Counted { version, kernels }) = counted {
+                streams::print(&format!("\n{}", counters::text(kernels, version, streams::width())));
+            }
         }
         Ok(0)
     }

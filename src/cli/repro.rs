@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context;
+use clap::ValueEnum as _;
 use serde::de::DeserializeOwned;
 use t2t_host::cores;
 use t2t_model::action::{DeviceClass, Phase, Target};
@@ -16,6 +17,7 @@ use t2t_spec::names::nearest;
 use t2t_store::fs;
 use t2t_store::secrets;
 
+use super::arguments::Sanitizer;
 use super::error::CliError;
 use super::plan::{plans, standing};
 use super::{Common, ReproArguments, context, streams};
@@ -33,6 +35,9 @@ const SCRIPT: &str = "repro.py";
 
 /// Runs the command. The exit code is the case's: 0 if nothing differs, 1 if something does.
 pub(crate) fn repro(common: &Common, arguments: &ReproArguments) -> Result<u8, CliError> {
+    if arguments.sanitizer.is_some() {
+        require_sanitizer()?;
+    }
     let Written { folder, secrets: of_authors } = written(common, arguments)?;
     let script = folder.join(SCRIPT);
     streams::say(&format!("wrote {}", script.display()));
@@ -40,7 +45,10 @@ pub(crate) fn repro(common: &Common, arguments: &ReproArguments) -> Result<u8, C
         return Ok(0);
     }
     let python = context::python(common, context::workspace()?).expect("it wrote the file");
-    let mut command = Command::new(&python.path);
+    let mut command = match arguments.sanitizer {
+        Some(tool) => sanitized(tool, &python.path),
+        None => Command::new(&python.path),
+    };
     secrets::withhold(&mut command);
     // Kernel code gets no author's key.
     for name in of_authors {
@@ -49,8 +57,29 @@ pub(crate) fn repro(common: &Common, arguments: &ReproArguments) -> Result<u8, C
     if arguments.pdb {
         command.args(["-m", "pdb", "-c", "continue"]);
     }
-    let status = command.arg(&script).status().with_context(|| format!("cannot start `{}`", python.path.display()))?;
+    let program = command.get_program().to_owned();
+    let status = command.arg(&script).status().with_context(|| format!("cannot start `{}`", program.display()))?;
     Ok(u8::from(!status.success()))
+}
+
+/// The program that watches each load, store and barrier of a device.
+const SANITIZER: &str = "compute-sanitizer";
+
+/// Fails where compute-sanitizer is not there.
+fn require_sanitizer() -> Result<(), CliError> {
+    let is_there = Command::new(SANITIZER).arg("--version").output().is_ok_and(|told| told.status.success());
+    let hint = "it comes with CUDA's toolkit: put its folder on `PATH`";
+    if is_there { Ok(()) } else { Err(CliError::misuse(format!("`{SANITIZER}` was not found"), hint)) }
+}
+
+/// Returns the interpreter's command under a tool of compute-sanitizer, which ends it with an error where the tool found one.
+fn sanitized(tool: Sanitizer, python: &Path) -> Command {
+    let name = tool.to_possible_value().expect("no tool is hidden").get_name().to_owned();
+    let mut command = Command::new(SANITIZER);
+    command.args(["--tool", &name, "--error-exitcode", "1"]).arg(python);
+    // torch takes memory in large pieces, within which nothing is out of bounds, and the tool tells lines where they were compiled in.
+    command.env("PYTORCH_NO_CUDA_MEMORY_CACHING", "1").env("TRITON_DISABLE_LINE_INFO", "0");
+    command
 }
 
 /// A case as files.
@@ -64,6 +93,14 @@ struct Written {
 /// Writes the files of the case. Nothing of t2t is left running, and its lock is free.
 fn written(common: &Common, arguments: &ReproArguments) -> Result<Written, CliError> {
     let (_lock, interrupt, session) = context::open_locked(common, "a case runs on the device that is here")?;
+    if arguments.sanitizer.is_some() && session.inventory.device.class == DeviceClass::Interpreter {
+        let hint =
+            "run it where there is one; the interpreter's check tells of stores and loads out of bounds by itself";
+        return Err(CliError::misuse(
+            "compute-sanitizer needs a CUDA device, and kernels run in Triton's interpreter here",
+            hint,
+        ));
+    }
     let target = target(&session, &arguments.target)?;
     let (case, checked) = known(&session, &target, arguments.case.as_deref().or(arguments.named.as_deref()))?;
     let job = job(&session, &target, case.as_deref(), checked);

@@ -30,6 +30,8 @@ mod check;
 mod end;
 mod step;
 
+pub(crate) use self::step::environment;
+
 use self::check::{has_own_cases, prepared};
 use self::end::{conclude, replied, reply_of, unjudged};
 use self::step::{Step, text};

@@ -50,7 +50,7 @@ const PURE: &[(&str, &[&str])] = &[
     ("t2t-python", &["ruff_python_ast", "ruff_python_parser", "serde", "stacker"]),
     ("t2t-spec", &["granit-parser", "ruff_python_ast", "ruff_python_parser", "serde", "serde_json", "strsim"]),
     ("t2t-generate", &["minijinja", "serde", "serde_json", "strsim", "thiserror"]),
-    ("t2t-report", &["jiff", "minijinja", "plotters", "serde", "serde_json", "thiserror", "unicode-width"]),
+    ("t2t-report", &["csv", "jiff", "minijinja", "plotters", "serde", "serde_json", "thiserror", "unicode-width"]),
     ("t2t-plan", &["petgraph", "serde_json", "strsim", "thiserror"]),
     // `schemars` is for the schema alone, which the product does not have.
     ("t2t-protocol", &["schemars", "serde", "serde_json", "serde_path_to_error"]),

@@ -13,6 +13,7 @@ use crate::render::op_page::OpPage;
 
 pub mod against;
 pub mod profile;
+pub mod counters;
 pub mod attempts;
 pub mod bench_table;
 pub mod build_page;

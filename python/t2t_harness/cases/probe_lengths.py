@@ -153,7 +153,13 @@ def shapes(declaration: Declaration, lane: str, limit: int) -> Iterator[Case]:
     yield from probing.long(declaration, last, tops, limit, 1)
     for power in range(max(largest.bit_length(), 1), 3, -1):
         for length in ((1 << power) - 1, (1 << power) + 1):
-            yield from probing.shape(declaration, "shape", {last: length}, 2, limit, (last,))
+            # Of long rows that are interpreted those just below a power of two show what a second one does.
+            is_alone = lane == "interpreter" and length > 1 << max(power, ROWS_UP_TO)
+            yield from probing.shape(declaration, "shape", {last: length}, 1 if is_alone else 2, limit, (last,))
+
+
+ROWS_UP_TO = 10
+"""The exponent of the power of two up to which there are two rows on either side of it."""
 
 
 LONGEST = 1 << 17

@@ -282,8 +282,16 @@ def values(
             where = whose(label)
             called = result_name(trial, right, name)
             what = f"{called}: " if called else ""
-            return Finding(str(found.class_), f"{what}{found.message}{where}", comparison=found, label=label)
+            told = f"{what}{found.message}{unrecorded(name, made[name])}{where}"
+            return Finding(str(found.class_), told, comparison=found, label=label)
     return None
+
+
+def unrecorded(name: str, value: torch.Tensor) -> str:
+    """Returns what is said of a wrong gradient that is zero everywhere, with a space before it, else nothing."""
+    if not name.startswith("grad.") or bool(value.count_nonzero()):
+        return ""
+    return " (all of it is 0, as where autograd records nothing of the call)"
 
 
 DECIDING = ("zeros", "ties", cases.PLANTED)

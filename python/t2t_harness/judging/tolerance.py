@@ -249,14 +249,21 @@ def _bad(
     odd_oracle: torch.Tensor,
     figures: Figures,
 ) -> Comparison:
-    """Returns the comparison of an output with `bad` elements; the first of them is the one shown."""
+    """Returns the comparison of an output with `bad` elements. The first of them is the one shown, and where some are of NaN or infinity, the first of those."""
+    infinite = bad & (odd | odd_oracle)
+    is_nan = bool(infinite.any())
     first = int(bad.reshape(-1).int().argmax())
+    shown = int(infinite.reshape(-1).int().argmax()) if is_nan else first
     count = int(bad.sum())
-    got, expected = float(rows.out.reshape(-1)[first]), float(rows.oracle.reshape(-1)[first])
-    class_ = "nan" if bool((bad & (odd | odd_oracle)).any()) else "mismatch"
-    index = unravel(first, shape)
+    got, expected = float(rows.out.reshape(-1)[shown]), float(rows.oracle.reshape(-1)[shown])
+    index = unravel(shown, shape)
     place = f"[{', '.join(map(str, index))}]" if index else "the only element"
-    message = f"{count} of {rows.out.numel()} elements are wrong, first {place}: got {got:.9g}, expected {expected:.9g}"
+    # The class is of what is shown.
+    which = "first" if shown == first else "first of NaN or infinity"
+    message = (
+        f"{count} of {rows.out.numel()} elements are wrong, {which} {place}: got {got:.9g}, expected {expected:.9g}"
+    )
+    class_ = "nan" if is_nan else "mismatch"
     return Comparison(False, class_, None, message, bad=count, index=index, got=got, expected=expected, **figures)
 
 

@@ -1,7 +1,8 @@
 """Compiles everything that a GPU will launch, on a machine without one: the real wrapper runs on tensors without values.
 
 First come the sizes that are checked, tuned and measured, with every configuration of an autotuned kernel; then the edge cases that the check will
-add, with the first configuration, those of extreme lengths last. The archive holds what a GPU then asks Triton for. A launch that cannot be traced here leaves the coverage partial,
+add, with the first configuration, those of extreme lengths last. Where nobody asked for what a device needs, the first configuration is compiled alone, and no
+probe, which rejects nothing here. The archive holds what a GPU then asks Triton for. A launch that cannot be traced here leaves the coverage partial,
 and the check decides. What Triton itself refuses is a rejection.
 """
 
@@ -195,7 +196,9 @@ def survey_target(
 
 
 def ahead_of_check(request: CompileRequest, known: list[cases.Case]) -> list[cases.Case]:
-    """Returns the probes that are compiled before a check, whose other cases are `known`: all but drawn shapes, which have the same kernels as others, but for few."""
+    """Returns the probes that are compiled before a check, whose other cases are `known`: all but drawn shapes, which have the same kernels as others, but for few. None where only the first configurations are asked for: no device waits for them."""
+    if not request.get("is_every", True):
+        return []
     on_device: CompileRequest = {**request, "lane": "cuda"}
     return [one for one in probes.cases_of(on_device, known) if not budget.is_drawn(one)]
 

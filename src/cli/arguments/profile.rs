@@ -18,6 +18,9 @@ pub(crate) struct ProfileArguments {
     /// The dtype (default: the first one that is declared, which a bench times)
     #[arg(long, value_name = "DTYPE")]
     pub(crate) dtype: Option<String>,
+    /// Have Nsight Compute count, too: memory traffic, cache hits, tensor cores, what warps wait for. The kernel runs without t2t's walls then
+    #[arg(long)]
+    pub(crate) counters: bool,
     /// Print it as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -121,22 +121,9 @@ impl Step<'_> {
     }
 
     fn environment(&self, folder: &Path, queues: Queues) -> BTreeMap<String, String> {
-        let threads = self.job.threads.to_string();
         let few = queues.variable().filter(|_| self.job.device.is_some());
-        [
-            ("TRITON_CACHE_DIR", text(&folder.join("triton"))),
-            ("TRITON_DISABLE_LINE_INFO", "1".to_owned()),
-            ("CUDA_CACHE_PATH", text(&folder.join("cuda"))),
-            (DEVICE, self.job.device.clone().unwrap_or_default()),
-            ("TORCHINDUCTOR_CACHE_DIR", text(&folder.join("inductor"))),
-            ("OMP_NUM_THREADS", threads.clone()),
-            ("MKL_NUM_THREADS", threads),
-            (SOURCES, self.job.sources.join(":")),
-        ]
-        .into_iter()
-        .chain(few.map(|(name, value)| (name, value.to_owned())))
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
+        let own = few.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        environment(self.job, folder).into_iter().chain(own).collect()
     }
 
     /// On the CPU lane a deadline counts CPU time: how fast the clock runs beside it is the machine's doing.
@@ -174,6 +161,22 @@ impl Step<'_> {
         let read = kernels.iter().chain(&self.job.read).chain(&self.read).map(|path| text(path)).collect();
         Sandbox { read, write: Vec::new(), device }
     }
+}
+
+/// Returns the variables of a child of a job that works in `folder`.
+pub(crate) fn environment(job: &Job, folder: &Path) -> BTreeMap<String, String> {
+    let threads = job.threads.to_string();
+    let own = [
+        ("TRITON_CACHE_DIR", text(&folder.join("triton"))),
+        ("TRITON_DISABLE_LINE_INFO", "1".to_owned()),
+        ("CUDA_CACHE_PATH", text(&folder.join("cuda"))),
+        (DEVICE, job.device.clone().unwrap_or_default()),
+        ("TORCHINDUCTOR_CACHE_DIR", text(&folder.join("inductor"))),
+        ("OMP_NUM_THREADS", threads.clone()),
+        ("MKL_NUM_THREADS", threads),
+        (SOURCES, job.sources.join(":")),
+    ];
+    own.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// Returns whether the function wants to be called again in a child with all queues of its device: the kernel uses more than one stream.
