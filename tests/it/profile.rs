@@ -1,4 +1,7 @@
-//! `t2t profile` without a device: what it refuses, and that it leaves nothing.
+//! `t2t profile`, and a repro under compute-sanitizer, without a device: what they refuse, and that they leave nothing.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 use crate::workspace::Workspace;
 
@@ -50,4 +53,63 @@ fn a_device_that_is_elsewhere_has_what_was_kept_of_it_alone() {
         assert_eq!(code, Some(2), "{told}");
         assert!(told.contains(message), "{told}");
     }
+}
+
+/// Runs the command with a `PATH` on which there is a program `name` that tells a version, if it is said to be there.
+fn run_beside(workspace: &Workspace, name: &str, is_there: bool, arguments: &[&str]) -> (Option<i32>, String) {
+    let folder = workspace.path("programs");
+    fs::create_dir_all(&folder).unwrap();
+    let program = folder.join(name);
+    if is_there {
+        fs::write(&program, "#!/bin/sh\necho Version 2025.3.1.0 \\(build 1\\)\n").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    } else {
+        let _ = fs::remove_file(&program);
+    }
+    let mut command = workspace.command(arguments);
+    let path = std::env::var("PATH").unwrap();
+    // The system's folders have the shell, and none of CUDA's programs.
+    let system = path.split(':').filter(|folder| ["/usr/bin", "/bin"].contains(folder));
+    let path: Vec<&str> = [folder.to_str().unwrap()].into_iter().chain(system).collect();
+    let ended = command.env("PATH", path.join(":")).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&ended.stdout), "");
+    (ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
+}
+
+#[test]
+fn counters_need_their_profiler_and_the_device_itself() {
+    let workspace = Workspace::new(OPS);
+    workspace.copy("tests/bad_kernels/right.py", "kernels/add/right.py");
+    let counters = ["profile", "add/right", "--counters"];
+    for (is_there, more, message) in [
+        (false, "--device=cpu", "error: `ncu` was not found"),
+        (true, "--device=cpu", "error: a profile needs a CUDA device"),
+        (
+            true,
+            "--as-device=nvidia-h200",
+            "error: counters are read on the device itself\nhint: leave out `--as-device`",
+        ),
+    ] {
+        let (code, told) = run_beside(&workspace, "ncu", is_there, &[&counters[..], &[more]].concat());
+        assert_eq!(code, Some(2), "{told}");
+        assert!(told.contains(message), "{told}");
+    }
+    assert!(!workspace.path("cache/profile").exists());
+}
+
+#[test]
+fn a_repro_under_compute_sanitizer_needs_that_and_a_device() {
+    let workspace = Workspace::new(OPS);
+    workspace.copy("tests/bad_kernels/right.py", "kernels/add/right.py");
+    for (is_there, tool, message) in [
+        (false, "--sanitizer", "error: `compute-sanitizer` was not found\nhint: it comes with CUDA's toolkit"),
+        (true, "--sanitizer=racecheck", "error: compute-sanitizer needs a CUDA device"),
+        (true, "--sanitizer=lint", "invalid value 'lint'"),
+    ] {
+        let arguments = ["repro", "add/right", "--device=cpu", tool];
+        let (code, told) = run_beside(&workspace, "compute-sanitizer", is_there, &arguments);
+        assert_eq!(code, Some(2), "{told}");
+        assert!(told.contains(message), "{told}");
+    }
+    assert!(!workspace.path("logs/repro").exists());
 }

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_harness.cuda import watching
 from t2t_harness.faults import failure
@@ -45,7 +45,6 @@ def watched(request: BenchRequest) -> None:
     """Makes the calls of a variant at the one size that the request names, each between the marks. Raises what the wrapper raises."""
     import torch
 
-    profiler: Any = torch.cuda.profiler
     timing.set_precision(request["op"])
     with watching.lane(request):
         clock = clocks.clock_of(request)
@@ -58,11 +57,11 @@ def watched(request: BenchRequest) -> None:
             subject.prepare()
             buffers.freshen()
             clock.synchronize()
-            profiler.start()
+            torch.cuda.profiler.start()  # type: ignore[no-untyped-call]
             with stage.pretending(request["lane"]):
                 subject.call()
             clock.synchronize()
-            profiler.stop()
+            torch.cuda.profiler.stop()  # type: ignore[no-untyped-call]
 
 
 if __name__ == "__main__":

@@ -59,4 +59,25 @@ ops:
     let (small, _) = profile("small");
     assert!(["host", "few-programs"].contains(&small["profile"]["bound"].as_str().unwrap()), "{small}");
     println!("{}", run(&["profile", "add/right"]).out);
+
+    if std::process::Command::new("ncu").arg("--version").output().is_err() {
+        println!("no counters: `ncu` is not there");
+        return;
+    }
+    let counters = ["profile", "add/right", "--size", "large", "--counters"];
+    let counted = run(&[&counters[..], &["--json"]].concat());
+    assert_eq!(counted.code, Some(0), "{}", counted.told);
+    let found: Value = serde_json::from_str(&counted.out).unwrap();
+    let kernels = found["counters"]["kernels"].as_array().unwrap();
+    assert_eq!((kernels.len(), &kernels[0]["kernel"]), (1, &"add_kernel".into()), "{found}");
+    // What is read and written is far more than a cache holds; some of what is written stays in it.
+    let tensor = 4.0 * 8192.0 * 8192.0;
+    let moved = |name: &str| kernels[0][name].as_f64().unwrap() / tensor;
+    assert!((moved("read") - 2.0).abs() < 0.1 && (0.7..1.1).contains(&moved("written")), "{found}");
+    assert_eq!(kernels[0]["tensor"].as_f64(), Some(0.0), "{found}");
+    assert!(!kernels[0]["waits"].as_object().unwrap().is_empty(), "{found}");
+    let again = run(&counters);
+    assert!(!again.told.contains("counters of add/right at"), "they were read again: {}", again.told);
+    assert!(again.out.contains("warps of add_kernel wait for"), "{}", again.out);
+    println!("{}", again.out);
 }
