@@ -47,6 +47,7 @@ mod mcp;
 mod measured;
 mod new;
 mod outputs;
+mod perform;
 mod picture;
 mod plan;
 mod profile;
@@ -237,6 +238,12 @@ enum Command {
         #[command(subcommand)]
         command: cache::CacheCommand,
     },
+    /// Perform one action of a workspace on another machine: pack, lacks, run
+    #[command(hide = true)]
+    Perform {
+        #[command(subcommand)]
+        command: perform::PerformCommand,
+    },
     /// Make this folder a workspace: write .gitignore and, if there is none, an ops.yaml with a first op
     Init,
     /// Print the JSON Schema of ops.yaml
@@ -347,6 +354,7 @@ fn run(cli: Cli) -> Result<u8, CliError> {
         Command::Compare(arguments) => compare::run(common, &arguments),
         Command::Affected(arguments) => affected::run(common, &arguments),
         Command::Cache { command } => cache::cache(common, &command),
+        Command::Perform { command } => perform::perform(common, &command),
         Command::Schema => {
             streams::print(&format!("{:#}\n", t2t_spec::schema::schema()));
             Ok(0)

@@ -178,10 +178,15 @@ pub(crate) fn bytecode() -> Option<PathBuf> {
     if let Some(named) = env::var_os("T2T_BYTECODE") {
         return Some(absolute(Path::new(&named))).filter(|_| !named.is_empty());
     }
+    of_user("bytecode")
+}
+
+/// Returns a folder of t2t's in the user's cache (XDG Base Directory Specification); None where the user has none.
+pub(crate) fn of_user(name: &str) -> Option<PathBuf> {
     let is_whole = |path: &PathBuf| path.is_absolute();
     let cache = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(is_whole);
     let home = || env::var_os("HOME").map(PathBuf::from).filter(is_whole).map(|home| home.join(".cache"));
-    Some(cache.or_else(home)?.join("t2t/bytecode"))
+    Some(cache.or_else(home)?.join("t2t").join(name))
 }
 
 /// What is stale depends on the interpreter's versions, so a changed interpreter is probed as in a build. Without an interpreter the command goes on.

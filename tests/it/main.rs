@@ -41,6 +41,7 @@ mod cli {
     mod published;
     mod signed;
     mod stored;
+    mod performed;
     mod compared;
     mod affected;
     mod imported;

@@ -15,3 +15,4 @@ pub mod problem;
 pub mod classes;
 pub mod signature;
 pub mod publication;
+pub mod bundle;

@@ -13,6 +13,7 @@ pub mod installed;
 pub mod readable;
 pub mod sources;
 pub mod store;
+pub mod node;
 pub mod results;
 pub mod git;
 pub mod past;

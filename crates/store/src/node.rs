@@ -1,0 +1,215 @@
+//! A node's folder: what a machine keeps that performs actions for workspaces elsewhere. Blobs that came, by digest, and places where actions are performed.
+//!
+//! A place is a workspace that is laid out anew for each action, of nothing but what its bundle names. Between actions only what is known of the interpreter stays
+//! there. The folder may be removed whenever nothing runs in it. It does not know what actions do.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use t2t_model::bundle::Bundle;
+use t2t_model::digest::Digest;
+
+use crate::fs;
+use crate::store::cas::{Cas, Unavailable};
+use crate::store::journal::Lines;
+use crate::store::lock::Lock;
+
+/// The folder of the places.
+const PLACES: &str = "places";
+
+/// How many actions a node performs at once at most: more than any has devices and cores.
+const MOST: usize = 1024;
+
+/// What of a place's `cache/` stays from one action to the next: the lock, and what would be found out again.
+const STAYS: [&str; 3] = ["lock", "toolchain", "harness"];
+
+/// A node's folder.
+#[derive(Debug)]
+pub struct Node {
+    folder: PathBuf,
+    blobs: Cas,
+}
+
+/// Why no place could be laid out.
+#[derive(Debug, thiserror::Error)]
+pub enum NoPlace {
+    /// A blob is not here, or damaged.
+    #[error(transparent)]
+    Blob(#[from] Unavailable),
+    /// The records that the bundle names are no journal of this version.
+    #[error("the records {0} are no journal that this t2t reads")]
+    Records(Digest),
+    /// All places are taken.
+    #[error("{MOST} actions are performed here at once already")]
+    Full,
+    /// The file system refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// A workspace that holds what a bundle names, for as long as this is held: nobody else has it meanwhile.
+#[derive(Debug)]
+pub struct Place {
+    /// Where it lies.
+    pub root: PathBuf,
+    _lock: Lock,
+}
+
+impl Node {
+    /// Returns the node whose folder is `folder`, which need not be there yet.
+    #[must_use]
+    pub fn open(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), blobs: Cas::open(folder) }
+    }
+
+    /// Returns which of the bundle's digests have no whole blob here, in order. Each blob is read: a damaged one counts as lacking, and is written anew.
+    pub fn lacks(&self, bundle: &Bundle) -> io::Result<Vec<Digest>> {
+        let mut lacking = Vec::new();
+        for digest in bundle.digests() {
+            if self.blobs.is_whole(digest)? != Some(true) {
+                lacking.push(digest);
+            }
+        }
+        Ok(lacking)
+    }
+
+    /// Takes what the bundle needs and this lacks out of `from`, a folder of files that are named by the digests of their bytes. Returns what is lacking still: what is not there,
+    /// and what is not what its name says.
+    pub fn take(&self, bundle: &Bundle, from: &Path) -> io::Result<Vec<Digest>> {
+        let mut lacking = Vec::new();
+        for digest in self.lacks(bundle)? {
+            let path = from.join(digest.to_string());
+            let bytes = fs::read_if_there(&path).map_err(|error| fs::at(&path, &error))?;
+            match bytes.filter(|bytes| Digest::of(bytes) == digest) {
+                Some(bytes) => _ = self.blobs.put(&bytes)?,
+                None => lacking.push(digest),
+            }
+        }
+        Ok(lacking)
+    }
+
+    /// Returns the bytes of a blob, verified.
+    pub fn blob(&self, digest: Digest) -> Result<Vec<u8>, Unavailable> {
+        self.blobs.get(digest)
+    }
+
+    /// Lays out a workspace with the files, records and blobs of the bundle, and nothing else. `command` is what takes it, for who looks at its lock.
+    pub fn place(&self, bundle: &Bundle, command: &str) -> Result<Place, NoPlace> {
+        let place = self.free(command)?;
+        clear(&place.root)?;
+        for (path, digest) in &bundle.files {
+            fs::write(&path.under(&place.root), &self.blob(*digest)?)?;
+        }
+        let cache = place.root.join("cache");
+        let cas = Cas::open(&cache);
+        for digest in &bundle.blobs {
+            cas.put(&self.blob(*digest)?)?;
+        }
+        let records = self.blob(bundle.records)?;
+        let lines = Lines::read(&records);
+        if lines.is_foreign || !lines.damaged.is_empty() {
+            return Err(NoPlace::Records(bundle.records));
+        }
+        fs::write(&cache.join("journal"), &records)?;
+        Ok(place)
+    }
+
+    /// Returns the first place that nobody has.
+    fn free(&self, command: &str) -> Result<Place, NoPlace> {
+        for number in 0..MOST {
+            let root = self.folder.join(PLACES).join(number.to_string());
+            if let Some(lock) = Lock::take_unless(&root.join("cache"), command, |_| {}, || true)? {
+                return Ok(Place { root, _lock: lock });
+            }
+        }
+        Err(NoPlace::Full)
+    }
+}
+
+/// Removes what an earlier action had in a place.
+fn clear(root: &Path) -> io::Result<()> {
+    let below = |folder: &Path, stays: &[&str]| -> io::Result<()> {
+        let names = fs::names(folder);
+        let mut going = names.iter().filter(|name| !stays.contains(&name.as_str()));
+        going.try_for_each(|name| fs::remove(&folder.join(name)))
+    };
+    below(root, &["cache"])?;
+    below(&root.join("cache"), &STAYS)
+}
+
+#[cfg(test)]
+mod tests {
+    use t2t_model::action::{DeviceClass, Phase, Target};
+    use t2t_model::path::RepoPath;
+
+    use super::*;
+
+    /// Returns a bundle of two files, and a folder with all that it names.
+    fn bundle(text: &[u8]) -> (Bundle, tempfile::TempDir) {
+        let from = tempfile::tempdir().unwrap();
+        let put = |bytes: &[u8]| {
+            let digest = Digest::of(bytes);
+            fs::write(&from.path().join(digest.to_string()), bytes).unwrap();
+            digest
+        };
+        let (key, records) = (put(b"t2t manifest 1\n"), put(&Lines::write([]).unwrap()));
+        let target = Target::of_variant("softmax", "v1", Phase::Check);
+        let mut bundle = Bundle::of(target, DeviceClass::Interpreter, key, records);
+        for (path, bytes) in [("ops.yaml", b"version: 1\n".as_slice()), ("kernels/softmax/v1.py", text)] {
+            bundle.files.insert(RepoPath::new(path).unwrap(), put(bytes));
+        }
+        bundle.blobs.insert(put(b"an artifact"));
+        (bundle, from)
+    }
+
+    #[test]
+    fn a_place_has_what_the_bundle_names_and_nothing_of_the_one_before() {
+        let folder = tempfile::tempdir().unwrap();
+        let node = Node::open(folder.path());
+        let (mut first, from) = bundle(b"first");
+        assert_eq!(node.take(&first, from.path()).unwrap(), []);
+        let place = node.place(&first, "a test").unwrap();
+        assert_eq!(place.root, folder.path().join("places/0"));
+        for made in ["logs/softmax_log.md", "cache/answers/x", "cache/toolchain/y", "cache/harness/z"] {
+            fs::write(&place.root.join(made), b"made").unwrap();
+        }
+        drop(place);
+        first.files.remove(&RepoPath::new("kernels/softmax/v1.py").unwrap());
+        first.blobs.clear();
+        let place = node.place(&first, "a test").unwrap();
+        assert_eq!(fs::names(&place.root), ["cache", "ops.yaml"]);
+        assert_eq!(fs::names(&place.root.join("cache")), ["harness", "journal", "lock", "toolchain"]);
+        // Two at once have a place each.
+        let second = node.place(&first, "a test").unwrap();
+        assert_eq!(second.root, folder.path().join("places/1"));
+    }
+
+    #[test]
+    fn what_came_once_need_not_come_again_and_what_is_damaged_must() {
+        let folder = tempfile::tempdir().unwrap();
+        let node = Node::open(folder.path());
+        let (first, from) = bundle(b"first");
+        assert_eq!(node.lacks(&first).unwrap(), first.digests().into_iter().collect::<Vec<_>>());
+        node.take(&first, from.path()).unwrap();
+        let (second, from) = bundle(b"second");
+        let new = Digest::of(b"second");
+        assert_eq!(node.lacks(&second).unwrap(), [new]);
+        fs::write(&from.path().join(new.to_string()), b"other bytes").unwrap();
+        assert_eq!(node.take(&second, from.path()).unwrap(), [new]);
+        assert!(matches!(node.place(&second, "a test").unwrap_err(), NoPlace::Blob(_)));
+        fs::write(&from.path().join(new.to_string()), b"second").unwrap();
+        assert_eq!(node.take(&second, from.path()).unwrap(), []);
+        fs::write(&node.blobs.path(new), b"damaged").unwrap();
+        assert_eq!(node.lacks(&second).unwrap(), [new]);
+    }
+
+    #[test]
+    fn records_that_are_no_journal_make_no_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let node = Node::open(folder.path());
+        let (mut foreign, from) = bundle(b"first");
+        foreign.records = Digest::of(b"an artifact");
+        node.take(&foreign, from.path()).unwrap();
+        assert!(matches!(node.place(&foreign, "a test").unwrap_err(), NoPlace::Records(_)));
+    }
+}
