@@ -71,3 +71,8 @@ fn the_suite_of_the_interpreter_passes_in_its_last_part() {
 fn the_suite_of_the_compiler_passes() {
     passes(&part("compiled", 0, 1));
 }
+
+#[test]
+fn the_suite_of_the_driver_of_clusters_passes() {
+    passes(&part("driver", 0, 1));
+}

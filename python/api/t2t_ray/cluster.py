@@ -1,0 +1,97 @@
+"""The cluster: the only module that knows Ray."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+import ray
+from ray import cloudpickle
+from ray.exceptions import AuthenticationError, RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from t2t_ray import node
+from t2t_ray.messages import Node, Perform
+
+# Nodes need no module of t2t: what runs there travels with the task.
+cloudpickle.register_pickle_by_value(node)
+
+
+class Unreachable(Exception):
+    """The cluster cannot be used: what is wrong, and what helps."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class Cluster:
+    """A Ray cluster. Whatever it is asked may raise RayError or ConnectionError once its head is gone."""
+
+    def __init__(self, address: str) -> None:
+        # A client that is gone is given no time to come back: what it started is to end.
+        os.environ.setdefault("RAY_CLIENT_RECONNECT_GRACE_PERIOD", "0")
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        try:
+            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, namespace="t2t")
+        except AuthenticationError as error:
+            hint = "give Ray the cluster's token: $RAY_AUTH_MODE=token with $RAY_AUTH_TOKEN or $RAY_AUTH_TOKEN_PATH"
+            raise Unreachable(f"the Ray cluster at {address} refused the token: {first_line(error)}", hint) from error
+        except (RayError, OSError, RuntimeError, ValueError) as error:
+            hint = "`ray start --head` starts a cluster; its client server listens on port 10001"
+            raise Unreachable(f"cannot reach the Ray cluster at {address}: {first_line(error)}", hint) from error
+        self.perform_there = ray.remote(node.remotely)
+        self.gpus: dict[str, int] = {}
+
+    def nodes(self) -> list[Node]:
+        """Return the nodes that are alive, in the order of their names."""
+        found = []
+        for row in ray.nodes():
+            if row["Alive"]:
+                has, labels = row["Resources"], row.get("Labels") or {}
+                cpus, gpus = int(has.get("CPU", 0)), int(has.get("GPU", 0))
+                found.append(Node(row["NodeID"], row["NodeManagerAddress"], cpus, gpus, dict(labels)))
+        self.gpus = {node.id: node.gpus for node in found}
+        return sorted(found, key=lambda node: (node.name, node.id))
+
+    def put(self, blob: bytes) -> Any:
+        """Return a reference to bytes, which are there for as long as somebody holds it."""
+        return ray.put(blob)
+
+    def submit(self, asked: Perform, refs: Mapping[str, Any], then: Callable[[], None]) -> Task:
+        """Have the node of `asked` perform it, with the blobs of `refs`. `then` is called from a thread of Ray's when it is over."""
+        where = NodeAffinitySchedulingStrategy(asked.node, soft=False)
+        options = {"num_gpus": asked.gpus, "num_cpus": asked.cpus, "max_retries": 0, "scheduling_strategy": where}
+        listed = {digest: [ref] for digest, ref in refs.items()}
+        of = max(self.gpus.get(asked.node, 0), 1)
+        return Task(self.perform_there.options(**options).remote(asked.bundle, of, asked.jobs, listed), then)
+
+    def leave(self) -> None:
+        """Leave the cluster: Ray ends what this process started there."""
+        ray.shutdown()
+
+
+class Task:
+    """An action that was submitted."""
+
+    def __init__(self, ref: Any, then: Callable[[], None]) -> None:
+        self.ref = ref
+        self.future: Future[dict[str, Any]] = ref.future()
+        self.future.add_done_callback(lambda _: then())
+
+    def result(self) -> dict[str, Any]:
+        """Return what `node.perform` returned, once it is over. Raises RayError where the cluster failed it."""
+        return self.future.result(timeout=0)
+
+    def cancel(self) -> None:
+        """End it, with all that it started. What is over is left alone."""
+        ray.cancel(self.ref, force=True)
+
+
+def first_line(error: BaseException) -> str:
+    """Return an error as one line."""
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0].strip()
