@@ -24,6 +24,7 @@ mod arguments;
 mod artifact;
 mod build;
 mod cache;
+mod cluster;
 mod compare;
 mod complete;
 mod context;

@@ -29,6 +29,7 @@ use crate::session::Session;
 
 mod reuse;
 mod attempts;
+mod away;
 mod asking;
 mod author;
 mod budget;
@@ -40,6 +41,7 @@ pub mod dispatcher;
 mod elsewhere;
 mod dispatch;
 mod costs;
+mod nodes;
 mod write_logs;
 pub(crate) mod evidence;
 mod inputs;
@@ -66,10 +68,12 @@ pub(crate) use self::bundle::{Bundled, NoBundle, Subject, bundle};
 pub(crate) use self::control::{Begins, Command, Control, Ended};
 pub(crate) use self::elsewhere::published_elsewhere;
 pub(crate) use self::in_flight::{InFlight, Touched, Waker};
+pub(crate) use self::nodes::{Nodes, is_for_nodes};
 pub(crate) use self::report::{EngineError, Report};
 pub(crate) use self::settings::{AfterRejection, Children, Settings};
 
 use self::ask::RemoteLookups;
+use self::away::Journeys;
 use self::in_flight::Message;
 use self::inputs::PreparedInputs;
 
@@ -150,6 +154,8 @@ struct Run<'a, 'b> {
     found_there: HashMap<RepoPath, Option<Digest>>,
     /// Faults of kernel files that were told: a file's fault rejects both its compile and its check.
     told: BTreeSet<String>,
+    /// What was sent to nodes.
+    journeys: Journeys,
 }
 
 impl<'a, 'b> Run<'a, 'b> {
@@ -195,6 +201,7 @@ impl<'a, 'b> Run<'a, 'b> {
             unusable: HashMap::new(),
             found_there: HashMap::new(),
             told: BTreeSet::new(),
+            journeys: Journeys::default(),
         }
     }
 

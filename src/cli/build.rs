@@ -32,7 +32,7 @@ use super::outputs::Outputs;
 use super::remote::OpenedRemote;
 use super::running::stop_on_signal;
 use super::unchanged::{self, Since};
-use super::{BuildArguments, Common, add, context, init, measured, setup, streams, totals};
+use super::{BuildArguments, Common, add, cluster, context, init, measured, setup, streams, totals};
 use crate::engine::{self, Report, Settings};
 use crate::reporter::Reporter;
 use crate::session::{self, Chosen, Overwrite, Probing, Session};
@@ -69,7 +69,7 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     let running = signals.unwrap_or_else(|| stop_on_signal(&interrupt))?;
     let remote = OpenedRemote::default();
     let edited = match (since, &place) {
-        (Since::Edits(edits), Some(place)) if !arguments.fail_fast => {
+        (Since::Edits(edits), Some(place)) if !arguments.fail_fast && cluster::named(arguments).is_none() => {
             let within = (&interrupt, &running, &remote);
             edit::build(common, arguments, *edits, place, outputs, within, start)?
         }
@@ -92,8 +92,8 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     let session = open(common, arguments, &root, own.as_ref(), &interrupt)?;
     running.hold(&session.pool);
     let wanted = wanted(&session, arguments)?;
-    let settings = setup::settings(common, arguments, &session, &remote)?;
-    let mut told = setup::introduction(common, &session);
+    let settings = cluster::settings(common, arguments, (&session, &wanted), &remote, &interrupt)?;
+    let mut told = setup::introduction(common, &session, settings.nodes.as_deref());
     told.extend(setup::passed_over(arguments, &session));
     if is_first && let Some(text) = init::unignored(&root) {
         outputs.report(&Event::Note { text });
@@ -135,7 +135,8 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
         table += &measured::figures(&session, &wanted, &report);
     }
     streams::print(&table);
-    if let Some(place) = &place {
+    // What is told of nodes is not said again by a build that asks none.
+    if let Some(place) = place.as_ref().filter(|_| settings.nodes.is_none()) {
         told.extend(answer::told_again(&session, &report, &failures));
         let summary = answer::summary(&session, &report);
         answer::keep(place, &session, &report, Told { events: told, table, exit_code, summary }, summaries);

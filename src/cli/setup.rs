@@ -14,11 +14,11 @@ use t2t_plan::graph::{Index, Wanted};
 use super::error::CliError;
 use super::remote::{Evidence, OpenedRemote};
 use super::{BuildArguments, Common, context};
-use crate::engine::{AfterRejection, Children, Settings};
+use crate::engine::{AfterRejection, Children, Nodes, Settings};
 use crate::session::Session;
 
 /// Says which interpreter was taken, and what runs the kernels.
-pub(crate) fn introduction(common: &Common, session: &Session) -> Vec<Event> {
+pub(crate) fn introduction(common: &Common, session: &Session, lent: Option<&Nodes>) -> Vec<Event> {
     let mut notes = Vec::new();
     if let Some(python) = context::python(common, session.root.clone()) {
         let versions = session.toolchain.as_ref().map(|toolchain| &toolchain.versions);
@@ -34,6 +34,9 @@ pub(crate) fn introduction(common: &Common, session: &Session) -> Vec<Event> {
         notes.push(Event::Note { text });
     }
     let text = match &session.inventory.device.class {
+        class if let Some(lent) = lent => {
+            format!("kernels run on {class}, on a cluster: {} nodes lend {} devices", lent.count(), lent.seats.len())
+        }
         class if session.is_elsewhere => format!("results of {class}{}: nothing runs on a device", published(session)),
         DeviceClass::Interpreter => {
             "no CUDA device is used: kernels run in Triton's interpreter on the CPU, at the sizes of the cpu profile"
@@ -93,6 +96,7 @@ pub(crate) fn settings(
         locks: device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref()),
         salt: salt(),
         remote: remote.of(common, &session.spec, evidence)?,
+        nodes: None,
     })
 }
 
@@ -105,7 +109,12 @@ fn salt() -> String {
 /// Returns the event for the start of a build of the wanted actions.
 pub(crate) fn started(session: &Session, wanted: &Wanted, settings: &Settings) -> Event {
     let cpu = ("cpu".to_owned(), settings.jobs);
-    let devices = session.devices.iter().enumerate().map(|(number, _)| (format!("cuda:{number}"), 1));
+    let here = session.devices.iter().enumerate().map(|(number, _)| format!("cuda:{number}"));
+    let devices: Vec<String> = match &settings.nodes {
+        Some(nodes) => nodes.seats.iter().map(|seat| seat.lane.clone()).collect(),
+        None => here.collect(),
+    };
+    let devices = devices.into_iter().map(|lane| (lane, 1));
     let asks = |index: Index| wanted.wanted[index.number()] && session.graph.action(index).lane == Lane::Author;
     let authors = session.graph.indices().any(asks).then(|| ("author".to_owned(), session.spec.authors.at_once));
     let lanes: BTreeMap<String, usize> = std::iter::once(cpu).chain(devices).chain(authors).collect();

@@ -9,6 +9,7 @@ use t2t_plan::graph::Wanted;
 use t2t_store::store::journal::Journal;
 use t2t_store::store::leftovers;
 
+use super::in_flight::LaneOfDevice;
 use super::lost::lost_text;
 use super::{Control, EngineError, InFlight, Kept, Report, Run, Settings, Spent, Stop};
 use crate::session::Session;
@@ -30,7 +31,13 @@ pub(crate) fn build(
 /// Returns the lanes of builds of `session`, with nothing in them.
 #[must_use]
 pub(crate) fn in_flight(session: &Session, settings: &Settings) -> InFlight {
-    let devices = session.devices.iter().map(|device| device.uuid.clone()).collect();
+    let lent = settings.nodes.iter().flat_map(|nodes| &nodes.seats);
+    let lent = lent.map(|seat| LaneOfDevice { name: seat.lane.clone(), uuid: None });
+    // Where nodes perform what depends on a device, those of this machine are left alone.
+    let own = session.devices.iter().enumerate().filter(|_| settings.nodes.is_none());
+    let own =
+        own.map(|(number, device)| LaneOfDevice { name: format!("cuda:{number}"), uuid: Some(device.uuid.clone()) });
+    let devices = lent.chain(own).collect();
     InFlight::new(settings.jobs, devices, settings.shares.clone())
 }
 

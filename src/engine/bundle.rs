@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::path::{Path, PathBuf};
 
 use t2t_model::action::{Action, DeviceClass, Phase, Target};
 use t2t_model::bundle::Bundle;
@@ -81,6 +82,32 @@ impl Bundled {
             }
             Some(Content::Blob) | None => Ok(cas.get(digest)?),
         }
+    }
+}
+
+impl Bundled {
+    /// Returns where the bytes lie that the bundle names, as files. What lies in none is written to `folder`.
+    pub(super) fn places(
+        &self,
+        session: &Session,
+        cas: &Cas,
+        folder: &Path,
+    ) -> Result<BTreeMap<Digest, PathBuf>, NoBundle> {
+        let mut places = BTreeMap::new();
+        for (digest, content) in &self.contents {
+            let kept = match content {
+                Content::File(path) => Some(path.under(&session.root)),
+                // One that is lent lies in no file.
+                Content::Blob => Some(cas.path(*digest)).filter(|path| fs::stat(path).is_some()),
+                Content::Bytes(_) => None,
+            };
+            let place = kept.unwrap_or_else(|| folder.join(digest.to_string()));
+            if place.starts_with(folder) {
+                fs::write(&place, &self.bytes(*digest, session, cas)?)?;
+            }
+            places.insert(*digest, place);
+        }
+        Ok(places)
     }
 }
 

@@ -46,8 +46,7 @@ impl Run<'_, '_> {
             if let Some(reason) = self.place(index)? {
                 return self.commit(index, &Performed::lost(reason));
             }
-            let action = self.session.graph.action(index);
-            let (lane, phase) = (action.lane, action.target().phase);
+            let (lane, phase) = (self.lane_of(index), self.session.graph.action(index).target().phase);
             self.in_flight.dispatcher().handle(Told::Ready { index, lane, phase });
             return Ok(());
         };
@@ -93,6 +92,7 @@ impl Run<'_, '_> {
     /// Starts what the dispatcher says may run now, and has children get ready as it says.
     pub(super) fn start_queued(&mut self) -> Result<(), Stop> {
         self.tell_news()?;
+        self.look_at_nodes()?;
         let dispatcher = self.in_flight.dispatcher();
         dispatcher.hear_devices(&self.session.pool);
         if self.stopped {
@@ -117,6 +117,9 @@ impl Run<'_, '_> {
     }
 
     fn start(&mut self, start: Start) -> Result<(), Stop> {
+        if self.send(&start)? {
+            return Ok(());
+        }
         let (index, slot) = (start.index, self.in_flight.slot(start.slot));
         if !self.may_ask(index, slot.ticket)? {
             return Ok(());
@@ -126,9 +129,9 @@ impl Run<'_, '_> {
         pending.lane.clone_from(&slot.name);
         let (manifest, why) = (pending.manifest.clone(), pending.why.clone());
         self.tell_started(index);
-        let (pool, locks, interrupt) = (&self.session.pool, self.settings.locks.as_path(), self.interrupt);
-        let starting = Starting { job, slot, manifest, why, index, pool, locks, interrupt };
-        self.in_flight.start(self.schedule.action(index), starting);
+        let pool = &self.session.pool;
+        let work = in_flight::here(job, pool, self.in_flight.dispatcher(), &self.settings.locks, self.interrupt);
+        self.in_flight.start(self.schedule.action(index), Starting { slot, manifest, why, index, pool }, work);
         Ok(())
     }
 

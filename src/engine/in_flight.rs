@@ -85,10 +85,19 @@ pub(super) struct Slot {
     pub(crate) nice: Option<i32>,
 }
 
+/// A device, as a lane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LaneOfDevice {
+    /// Its name, for people.
+    pub(super) name: String,
+    /// Its UUID, where it is one of this machine.
+    pub(super) uuid: Option<String>,
+}
+
 /// The actions that run, and the dispatcher, which knows their slots.
 pub(crate) struct InFlight {
     dispatcher: SharedDispatcher,
-    devices: Vec<String>,
+    devices: Vec<LaneOfDevice>,
     shares: Shares,
     running: BTreeMap<Ticket, Running>,
     messages: (Sender<Message>, Receiver<Message>),
@@ -117,20 +126,17 @@ impl Waker {
 
 /// What starting an action takes, beside the action.
 pub(super) struct Starting<'a> {
-    pub(crate) job: Job,
     pub(crate) slot: Slot,
     pub(crate) manifest: Manifest,
     pub(crate) why: Vec<String>,
     pub(crate) index: Index,
     pub(crate) pool: &'a Arc<Pool>,
-    pub(crate) locks: &'a Path,
-    pub(crate) interrupt: &'a Interrupt,
 }
 
 impl InFlight {
-    /// Returns lanes with nothing in them: `jobs` slots of the CPU, and one for each of `devices`, which are UUIDs.
+    /// Returns lanes with nothing in them: `jobs` slots of the CPU, and one for each of `devices`.
     #[must_use]
-    pub(crate) fn new(jobs: usize, devices: Vec<String>, shares: Shares) -> Self {
+    pub(super) fn new(jobs: usize, devices: Vec<LaneOfDevice>, shares: Shares) -> Self {
         Self {
             dispatcher: SharedDispatcher::new(jobs, devices.len()),
             devices,
@@ -162,7 +168,7 @@ impl InFlight {
 
     /// Returns the number of the device with this UUID.
     pub(super) fn device(&self, uuid: &str) -> Option<usize> {
-        self.devices.iter().position(|device| device == uuid)
+        self.devices.iter().position(|device| device.uuid.as_deref() == Some(uuid))
     }
 
     /// Returns the slots in which something runs.
@@ -178,8 +184,8 @@ impl InFlight {
             Place::Author => Slot { ticket, name: "author".to_owned(), device: None, cores: None, nice },
             Place::Device(number) => Slot {
                 ticket,
-                name: format!("cuda:{number}"),
-                device: Some(self.devices[number].clone()),
+                name: self.devices[number].name.clone(),
+                device: self.devices[number].uuid.clone(),
                 cores: self.shares.devices.get(number).cloned(),
                 nice,
             },
@@ -227,17 +233,19 @@ impl InFlight {
         self.held.clear();
     }
 
-    /// Starts `action`.
-    pub(super) fn start(&mut self, action: &Action, starting: Starting<'_>) {
-        let Starting { job, slot, manifest, why, index, pool, locks, interrupt } = starting;
+    /// Starts `action`: `work` performs it, on a thread of its own. It may tell the loop something, and ends soon once it is cancelled.
+    pub(super) fn start(
+        &mut self,
+        action: &Action,
+        starting: Starting<'_>,
+        work: impl FnOnce(&Sender<Message>, &Cancel) -> Performed + Send + 'static,
+    ) {
+        let Starting { slot, manifest, why, index, pool } = starting;
         let (ticket, cancel) = (slot.ticket, Cancel::default());
         let thread = {
-            let (messages, locks, interrupt) = (self.messages.0.clone(), locks.to_owned(), interrupt.clone());
-            let (pool, dispatcher, cancel) = (Arc::clone(pool), self.dispatcher.clone(), cancel.clone());
+            let (messages, cancel) = (self.messages.0.clone(), cancel.clone());
             std::thread::spawn(move || {
-                let stopped = || interrupt.is_set() || cancel.is_set();
-                let work = || perform(&job, &pool, &dispatcher, &cancel);
-                let performed = locked(&job, &locks, &messages, stopped, work);
+                let performed = work(&messages, &cancel);
                 let _ = messages.send(Message::Done(ticket, Box::new(performed)));
             })
         };
@@ -311,6 +319,22 @@ impl InFlight {
             running.pool.cancel(&running.cancel);
             self.dispatcher.handle(Event::Cancelled(ticket));
         }
+    }
+}
+
+/// Returns what performs `job` in children of this machine, under the lock of its device.
+pub(super) fn here(
+    job: Job,
+    pool: &Arc<Pool>,
+    dispatcher: &SharedDispatcher,
+    locks: &Path,
+    interrupt: &Interrupt,
+) -> impl FnOnce(&Sender<Message>, &Cancel) -> Performed + Send + use<> {
+    let (pool, dispatcher) = (Arc::clone(pool), dispatcher.clone());
+    let (locks, interrupt) = (locks.to_owned(), interrupt.clone());
+    move |messages, cancel| {
+        let stopped = || interrupt.is_set() || cancel.is_set();
+        locked(&job, &locks, messages, stopped, || perform(&job, &pool, &dispatcher, cancel))
     }
 }
 

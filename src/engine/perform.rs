@@ -23,6 +23,7 @@ use super::asking::Asking;
 use super::dispatcher::SharedDispatcher;
 use super::inputs::Inputs;
 use super::job::Job;
+use super::nodes::Away;
 
 mod author;
 mod baseline;
@@ -55,6 +56,8 @@ pub struct Performed {
     pub(crate) wall: Duration,
     /// When its children ran and its device worked.
     pub(crate) times: Times,
+    /// What came of it elsewhere, where a node was to perform it; nothing else counts then but the time.
+    pub(crate) away: Option<Away>,
 }
 
 impl Performed {

@@ -62,6 +62,7 @@ impl Run<'_, '_> {
         !self.session.devices.is_empty()
             && self.settings.children == Children::All
             && self.settings.remote.is_none()
+            && self.settings.nodes.is_none()
             && !self.stopped
     }
 

@@ -112,6 +112,9 @@ impl Run<'_, '_> {
             // That was told when it was cancelled.
             return Ok(());
         }
+        if let Some(away) = &performed.away {
+            return self.take_away(&running, performed, away);
+        }
         if let Some(index) = running.index {
             self.count_use(index, performed);
         }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use t2t_host::cores::Shares;
 use t2t_store::store::remote::Remote;
 
+use super::nodes::Nodes;
+
 /// How a build is run.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
@@ -25,6 +27,8 @@ pub(crate) struct Settings {
     pub(crate) salt: String,
     /// The cache that is shared with other machines, if there is one.
     pub(crate) remote: Option<Arc<Remote>>,
+    /// The nodes that perform what depends on a device, if there are some.
+    pub(crate) nodes: Option<Arc<Nodes>>,
 }
 
 /// What a build does after a kernel was rejected.

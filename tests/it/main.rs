@@ -42,6 +42,7 @@ mod cli {
     mod signed;
     mod stored;
     mod performed;
+    mod clusters;
     mod compared;
     mod affected;
     mod imported;

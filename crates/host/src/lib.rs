@@ -7,6 +7,7 @@ pub mod cores;
 pub mod device;
 pub mod toolchain;
 pub mod author;
+pub mod cluster;
 pub mod interrupt;
 pub mod watch;
 pub mod pool;

@@ -77,6 +77,10 @@ pub enum Event<'a> {
     Cancelled(Ticket),
     /// What had this slot is over.
     Ended(Ticket),
+    /// This device is not to be had any more: nothing begins there, and the ops that were measured there are bound anew.
+    Withdrawn(usize),
+    /// An action is to begin on this device no more, as far as there are others.
+    Barred(Index, usize),
     /// Nothing more is to begin in this build.
     Stopped,
     /// The time has come to look what may begin.
@@ -184,6 +188,11 @@ impl Dispatcher {
             Event::Settled(index) => self.build.settle(index),
             Event::Cancelled(ticket) => self.slots.cancel(ticket),
             Event::Ended(ticket) => self.slots.free(ticket),
+            Event::Barred(index, device) => self.build.bar(index, device),
+            Event::Withdrawn(device) => {
+                self.slots.withdraw(device);
+                self.build.release(device);
+            }
             Event::Stopped => self.build.stop(),
             Event::Turn { now } => return self.turn(now),
             Event::Called { call, caller, function, queues } => return self.call(call, &caller, function, queues),

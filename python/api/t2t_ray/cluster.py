@@ -39,10 +39,10 @@ class Cluster:
             ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, namespace="t2t")
         except AuthenticationError as error:
             hint = "give Ray the cluster's token: $RAY_AUTH_MODE=token with $RAY_AUTH_TOKEN or $RAY_AUTH_TOKEN_PATH"
-            raise Unreachable(f"the Ray cluster at {address} refused the token: {first_line(error)}", hint) from error
+            raise Unreachable(f"the Ray cluster at {address} refused the token: {first_lines(error)}", hint) from error
         except (RayError, OSError, RuntimeError, ValueError) as error:
             hint = "`ray start --head` starts a cluster; its client server listens on port 10001"
-            raise Unreachable(f"cannot reach the Ray cluster at {address}: {first_line(error)}", hint) from error
+            raise Unreachable(f"cannot reach the Ray cluster at {address}: {first_lines(error)}", hint) from error
         self.perform_there = ray.remote(node.remotely)
         self.gpus: dict[str, int] = {}
 
@@ -91,7 +91,7 @@ class Task:
         ray.cancel(self.ref, force=True)
 
 
-def first_line(error: BaseException) -> str:
-    """Return an error as one line."""
-    text = str(error).strip() or type(error).__name__
-    return text.splitlines()[0].strip()
+def first_lines(error: BaseException) -> str:
+    """Return the beginning of an error as one line: Ray says what is wrong in the lines after the first."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return " ".join(lines[:3])[:500] or type(error).__name__

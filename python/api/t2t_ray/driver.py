@@ -52,6 +52,7 @@ class Driver:
         self.events: queue.SimpleQueue[Asked | int | None] = queue.SimpleQueue()
         self.running: dict[int, tuple[Perform, Submitted]] = {}
         self.nodes: list[Node] = []
+        self.has_looked = False
         self.has: dict[str, set[str]] = {}
         """By node, the digests that it has as far as is known."""
         self.refs: dict[str, Any] = {}
@@ -139,6 +140,8 @@ class Driver:
         self.drop()
         result = None
         if ended["result"] is not None:
+            # t2t may have swept what it keeps for a while.
+            self.scratch.mkdir(parents=True, exist_ok=True)
             result = self.scratch / str(id)
             result.write_bytes(ended["result"])
         path = None if result is None else str(result)
@@ -159,7 +162,8 @@ class Driver:
     def look(self) -> None:
         """Look which nodes are alive, tell that if it changed, and give up what runs on others."""
         nodes = self.cluster.nodes()
-        if nodes != self.nodes:
+        if nodes != self.nodes or not self.has_looked:
+            self.has_looked = True
             gone = {node.id: node.name for node in self.nodes}
             self.nodes = nodes
             self.tell(Nodes(nodes))
@@ -200,6 +204,9 @@ class Driver:
 
 def reason(error: BaseException) -> str:
     """Return in a line why the cluster failed an action. What a task raised there Ray tells as a traceback, whose last line says it."""
-    lines = str(error).strip().splitlines() or [""]
     cause = getattr(error, "cause", None)
-    return repr(cause) if cause is not None else f"{type(error).__name__}: {lines[0].strip()}"
+    if cause is not None:
+        return repr(cause)
+    lines = str(error).strip().splitlines() or [""]
+    # Numbers of Ray's own follow.
+    return f"{type(error).__name__}: {lines[0].split(' lease_id=')[0].strip()}"

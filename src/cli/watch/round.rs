@@ -30,7 +30,7 @@ impl Watching<'_> {
         };
         self.settings = Some(settings.clone());
         if self.picked.is_none() {
-            for event in setup::introduction(self.common, &session) {
+            for event in setup::introduction(self.common, &session, None) {
                 self.view.borrow_mut().report(&event);
             }
         }

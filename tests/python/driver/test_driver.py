@@ -129,6 +129,13 @@ def driven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Driven]:
     assert driven.cluster.has_left
 
 
+def test_a_cluster_without_nodes_is_told_as_one(tmp_path: Path) -> None:
+    told, cluster = Told(), Cluster()
+    cluster.alive = []
+    Driver(cluster, tmp_path, told).run([])
+    assert told.next() == {"nodes": {"nodes": []}}
+
+
 def end(**more: Any) -> dict[str, Any]:
     return {"exit": 0, "document": {"outcome": "passed"}, "said": "", "result": b"an export", "missing": []} | more
 

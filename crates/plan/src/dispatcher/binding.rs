@@ -53,6 +53,17 @@ impl Binding {
         }
     }
 
+    /// Binds the ops of a device to none.
+    pub(super) fn release(&mut self, device: usize) {
+        self.bound.retain(|_, home| *home != device);
+        self.expected.retain(|_, expected| *expected != device);
+    }
+
+    /// Binds an op to none, if it is this device's.
+    pub(super) fn unbind(&mut self, op: usize, device: usize) {
+        self.bound.retain(|bound, home| *bound != op || *home != device);
+    }
+
     /// Says that a device is ready for an op.
     pub(super) fn expect(&mut self, op: usize, device: usize) {
         self.expected.insert(op, device);
@@ -114,6 +125,17 @@ mod tests {
         assert_eq!((binding.choose(0, &bench), binding.choose(1, &bench)), (Some(0), None));
         let check = [Queued { op: MHA, phase: Phase::Check, left: 9.0 }];
         assert_eq!(binding.choose(1, &check), Some(0));
+    }
+
+    #[test]
+    fn an_op_whose_device_is_gone_is_measured_on_another() {
+        let mut binding = Binding::new(2, false);
+        binding.bind(MHA, 0);
+        binding.expect(ADD, 0);
+        let of = |op| [Queued { op, phase: Phase::Bench, left: 9.0 }];
+        assert_eq!(binding.choose(1, &of(MHA)), None);
+        binding.release(0);
+        assert_eq!((binding.choose(1, &of(MHA)), binding.choose(1, &of(ADD))), (Some(0), Some(0)));
     }
 
     #[test]

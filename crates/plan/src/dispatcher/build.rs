@@ -50,6 +50,8 @@ pub(super) struct Build {
     coming: BTreeSet<Index>,
     /// Baselines for which children may yet get ready.
     unprepared: BTreeSet<Index>,
+    /// The devices on which an action is not to begin.
+    barred: BTreeSet<(Index, usize)>,
     /// Since when what measures could begin on a device; none since something last began there.
     idle_since: Option<Duration>,
     /// Whether an action took a device.
@@ -194,6 +196,17 @@ impl Build {
         self.binding.bind(self.ops.of(index), device);
     }
 
+    /// Binds the ops of a device to none: another one takes what is left of them.
+    pub(super) fn release(&mut self, device: usize) {
+        self.binding.release(device);
+    }
+
+    /// Keeps an action from a device. What is left of its op is measured on another.
+    pub(super) fn bar(&mut self, index: Index, device: usize) {
+        self.barred.insert((index, device));
+        self.binding.unbind(self.ops.of(index), device);
+    }
+
     /// Returns the measurements that wait for devices and whose op is not bound to one.
     pub(super) fn unbound(&self) -> Vec<Index> {
         let waiting = self.queue.on_device().filter(|(_, phase)| measures(*phase));
@@ -226,15 +239,22 @@ impl Build {
         let is_known =
             |index, phase| self.unanalyzed.is_empty() || !measures(phase) || self.binding.knows(self.ops.of(index));
         let waiting: Vec<(Index, Phase)> = could.filter(|(index, phase)| is_known(*index, *phase)).collect();
-        let queued = |(index, phase): &(Index, Phase)| Queued {
+        let queued_as = |(index, phase): &(Index, Phase)| Queued {
             op: self.ops.of(*index),
             phase: *phase,
             left: self.left(*index).as_secs_f64(),
         };
-        let queued: Vec<Queued> = waiting.iter().map(queued).collect();
-        let chosen = free.iter().find_map(|device| Some((self.binding.choose(*device, &queued)?, *device)));
-        let (place, device) = chosen?;
-        let (index, phase) = waiting[place];
+        let queued: Vec<Queued> = waiting.iter().map(queued_as).collect();
+        let chosen = free.iter().find_map(|device| {
+            if self.barred.is_empty() {
+                return Some((waiting[self.binding.choose(*device, &queued)?], *device));
+            }
+            let may = |(index, _): &&(Index, Phase)| !self.barred.contains(&(*index, *device));
+            let able: Vec<&(Index, Phase)> = waiting.iter().filter(may).collect();
+            let queued: Vec<Queued> = able.iter().map(|one| queued_as(one)).collect();
+            Some((*able[self.binding.choose(*device, &queued)?], *device))
+        });
+        let ((index, phase), device) = chosen?;
         if measures(phase) {
             self.binding.bind(self.ops.of(index), device);
         }

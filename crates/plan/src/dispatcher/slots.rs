@@ -2,7 +2,7 @@
 //!
 //! It does not know cores, nor devices by more than their numbers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use t2t_model::action::{Lane, Phase};
 
@@ -45,6 +45,8 @@ pub(super) struct Slots {
     devices: usize,
     authors: usize,
     taken: BTreeMap<Ticket, Taken>,
+    /// The devices that are not to be had any more.
+    withdrawn: BTreeSet<usize>,
     next: Ticket,
 }
 
@@ -66,7 +68,7 @@ enum What {
 impl Slots {
     /// Returns so many slots of the CPU lane, at least one, one of each device, and one of authors, none taken.
     pub(super) fn new(cpu: usize, devices: usize) -> Self {
-        Self { cpu: cpu.max(1), devices, authors: 1, taken: BTreeMap::new(), next: 0 }
+        Self { cpu: cpu.max(1), devices, authors: 1, taken: BTreeMap::new(), withdrawn: BTreeSet::new(), next: 0 }
     }
 
     /// Says how many authors may work at once, at least one.
@@ -113,7 +115,13 @@ impl Slots {
 
     /// Returns the numbers of the devices that are free.
     pub(super) fn free_devices(&self) -> Vec<usize> {
-        (0..self.devices).filter(|number| !self.holds(What::Device(*number))).collect()
+        let is_free = |number: &usize| !self.withdrawn.contains(number) && !self.holds(What::Device(*number));
+        (0..self.devices).filter(is_free).collect()
+    }
+
+    /// Gives out a device no more.
+    pub(super) fn withdraw(&mut self, device: usize) {
+        self.withdrawn.insert(device);
     }
 
     /// Returns whether a slot of the CPU lane is free.
@@ -201,6 +209,17 @@ mod tests {
         assert_eq!(slots.take(Lane::Author, Phase::Generate), None);
         slots.free(first.ticket);
         assert!(slots.take(Lane::Author, Phase::Generate).is_some());
+    }
+
+    #[test]
+    fn a_device_that_was_withdrawn_is_given_to_nothing_more() {
+        let mut slots = Slots::new(1, 2);
+        let first = slots.take_device(0, Phase::Check);
+        slots.withdraw(0);
+        slots.free(first.ticket);
+        assert_eq!(slots.free_devices(), [1]);
+        slots.withdraw(1);
+        assert!(slots.free_devices().is_empty());
     }
 
     #[test]

@@ -94,6 +94,28 @@ fn places(commands: &[Command]) -> Vec<(Index, Place)> {
 const SERVER: Server = Server { kind: ServerKind::Device, serial: 1 };
 
 #[test]
+fn an_action_that_is_barred_from_a_device_and_its_op_go_to_another() {
+    let graph = graph(&actions(&[1.0]));
+    let wanted = vec![true; graph.count()];
+    let mut dispatcher = Dispatcher::new(1, 2);
+    dispatcher.begin(&beginning(&graph, &wanted, false));
+    let find = |phase| graph.find(&Target::of_variant("op0", "v1", phase)).unwrap();
+    let (tune, bench) = (find(Phase::Tune), find(Phase::Bench));
+    let start = |dispatcher: &mut Dispatcher, index, phase| {
+        dispatcher.handle(Event::Ready { index, lane: Lane::Device, phase });
+        places(&dispatcher.handle(Event::Turn { now: Duration::ZERO }))
+    };
+    assert_eq!(start(&mut dispatcher, tune, Phase::Tune), [(tune, Place::Device(0))]);
+    dispatcher.handle(Event::Ended(1));
+    dispatcher.handle(Event::Barred(tune, 0));
+    assert_eq!(start(&mut dispatcher, tune, Phase::Tune), [(tune, Place::Device(1))]);
+    // What else is measured of the op is measured there, too, though the first device is free.
+    assert_eq!(start(&mut dispatcher, bench, Phase::Bench), []);
+    dispatcher.handle(Event::Withdrawn(1));
+    assert_eq!(places(&dispatcher.handle(Event::Turn { now: Duration::ZERO })), [(bench, Place::Device(0))]);
+}
+
+#[test]
 fn what_measures_waits_for_children_that_get_ready_while_something_compiles_and_not_for_ever() {
     let compile = Target::of_variant("add", "v1", Phase::Compile);
     let made = [

@@ -21,7 +21,7 @@ use crate::hashing::Running;
 
 mod staged;
 
-pub use self::staged::{Refused, Taken, unpack};
+pub use self::staged::{Refused, Taken, bring, unpack};
 
 /// The first line but for the number.
 const MAGIC: &str = "t2t export ";

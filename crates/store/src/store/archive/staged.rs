@@ -85,6 +85,18 @@ pub fn unpack(file: &mut (impl Read + Seek), cache: &Path, stage: &Path) -> Resu
     taken.and_then(|taken| removed.map(|()| taken))
 }
 
+/// Takes the blobs of the archive `file` into the store under `cache`, and returns its records, which are for the caller to add to the journal or not. The rest is as for
+/// [`unpack`].
+pub fn bring(file: &mut (impl Read + Seek), cache: &Path, stage: &Path) -> Result<Vec<Record>, Refused> {
+    let cas = Cas::open(cache);
+    let brought = read(file, &cas, stage).and_then(|staged| {
+        cas.take_in(stage).map_err(Refused::Store)?;
+        Ok(staged.records)
+    });
+    let removed = fs::remove(stage).map_err(Refused::Store);
+    brought.and_then(|records| removed.map(|()| records))
+}
+
 /// A verified archive. Its blobs that the store lacks are staged.
 struct Staged {
     records: Vec<Record>,
