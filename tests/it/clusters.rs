@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 use crate::environment;
 use crate::project::{Project, Ran, install, until};
 
+mod real;
+
 /// All of what a build of the two ops runs.
 const ALL: &str = "gelu:analyze,select,log gelu/v1_baseline:compile,check,bench gelu/v2_tiling:compile,check,bench softmax:analyze,select,log softmax/v1_baseline:compile,check,bench softmax/v2_tiling:compile,check,bench summary";
 

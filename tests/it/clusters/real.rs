@@ -1,0 +1,117 @@
+//! The same with Ray itself: two nodes on this machine with two devices each that are none, behind which the interpreter for tests plays. One of them is killed.
+
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use super::{ALL, record};
+use crate::environment;
+use crate::project::{Project, install, until};
+
+/// A node of Ray, with all of its processes in a group. They are killed when it is dropped.
+struct Node(Child);
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // Workers are in groups of their own, and end with the node's.
+        let _ = killpg(Pid::from_raw(i32::try_from(self.0.id()).unwrap()), Signal::SIGKILL);
+        let _ = self.0.wait();
+    }
+}
+
+/// Starts a node, and returns once it is up.
+fn node(home: &Project, name: &str, arguments: &[&str]) -> Node {
+    let path = |below: &str| home.path(&format!("../{name}/{below}"));
+    install(&path("python"));
+    let log = fs::File::create(path("log")).unwrap();
+    let mut command = Command::new(environment::python());
+    command
+        .args([
+            "-c",
+            "from ray.scripts.scripts import main; main()",
+            "start",
+            "--block",
+            "--num-cpus=1",
+            "--num-gpus=2",
+        ])
+        .args(["--object-store-memory=100000000", "--log-style=record"])
+        .args(arguments)
+        .current_dir(home.path(""))
+        .env("T2T_NODE", path("node"))
+        .env("T2T_PYTHON", path("python/bin/python"))
+        .env("T2T_BIN", environment::binary())
+        .env("T2T_BYTECODE", "")
+        .env("RAY_USAGE_STATS_ENABLED", "0")
+        // A node that is gone is to be seen soon.
+        .envs(["initial_delay_ms", "period_ms"].map(|name| (format!("RAY_health_check_{name}"), "1000")))
+        .env("RAY_health_check_timeout_ms", "2000")
+        .env("RAY_health_check_failure_threshold", "3")
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log);
+    let node = Node(command.spawn().unwrap());
+    until(|| fs::read_to_string(path("log")).unwrap_or_default().contains("will now block").then_some(()));
+    node
+}
+
+/// Returns a port that nobody has now.
+fn port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn build(home: &Project, client: u16, arguments: &str) -> Command {
+    let mut command = home.command(&format!("build --on ray://127.0.0.1:{client} {arguments}"));
+    command.env("T2T_RAY_PYTHON", environment::python()).env("PYTHONPATH", environment::root().join("python/api"));
+    command
+}
+
+#[test]
+fn a_cluster_of_ray_builds_what_this_machine_does_also_after_a_node_was_killed() {
+    let home = Project::new();
+    let (head, client) = (port(), port());
+    let temporary = home.path("../ray");
+    let first = [
+        "--head",
+        "--include-dashboard=false",
+        &format!("--port={head}"),
+        &format!("--ray-client-server-port={client}"),
+        &format!("--temp-dir={}", temporary.display()),
+    ];
+    let _one = node(&home, "one", &first);
+    let two = node(&home, "two", &[&format!("--address=127.0.0.1:{head}"), "--node-ip-address=127.0.0.2"]);
+    home.kernel("softmax", "v1_baseline", "WAITS");
+    home.kernel("softmax", "v2_tiling", "WAITS");
+    home.kernel("gelu", "v1_baseline", "WAITS");
+    let mut child = build(&home, client, "").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let log = |name: &str| fs::read_to_string(home.path(&format!("../{name}/python/bin/ran.log"))).unwrap_or_default();
+    // One that ended says why below.
+    let is_over = |child: &mut Child| child.try_wait().unwrap().is_some();
+    until(|| {
+        let are_busy = log("one").contains(":check") && log("two").contains(":check");
+        (are_busy || is_over(&mut child)).then_some(())
+    });
+    drop(two);
+    for name in ["one", "two"] {
+        home.write(&format!("../{name}/python/bin/calm"), "");
+    }
+    let ran = home.wait(child).exits(0);
+    ran.says("on a cluster: 2 nodes lend 4 devices").says("127.0.0.2/").says("it runs again elsewhere");
+    home.t2t("cache verify").exits(0).says(": 0 damages");
+    let here = Project::new();
+    for (op, variant) in [("softmax", "v1_baseline"), ("softmax", "v2_tiling"), ("gelu", "v1_baseline")] {
+        here.kernel(op, variant, "WAITS");
+    }
+    here.calm();
+    here.build().exits(0).runs(ALL);
+    for target in ["softmax/v1_baseline:check", "softmax/v2_tiling:check", "gelu/v1_baseline:check"] {
+        let [there, own] = [&home, &here].map(|project| record(project, target));
+        assert_eq!((&there["key"], &there["outcome"]), (&own["key"], &own["outcome"]), "{target}");
+        assert_eq!(there["outputs"]["verdict"], own["outputs"]["verdict"], "{target}");
+    }
+    home.run(&mut build(&home, client, "")).exits(0).runs("").never_says("cluster");
+}
