@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use t2t_model::digest::Digest;
+use t2t_store::secrets;
 
 /// The protocol; `python/api/t2t_ray/messages.py` has the same number. 1: first.
 const VERSION: u32 = 1;
@@ -154,6 +155,7 @@ impl Cluster {
         let mut command = Command::new(python);
         // In a group of its own: Ctrl-C is for t2t, which has it end what runs.
         command.args(["-u", "-m", MODULE]).process_group(0);
+        secrets::withhold(&mut command);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut driver = command.spawn().map_err(fails)?;
         let (orders, told, said) = (driver.stdin.take(), driver.stdout.take(), driver.stderr.take());
