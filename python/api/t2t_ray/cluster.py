@@ -41,7 +41,10 @@ class Cluster:
             hint = "give Ray the cluster's token: $RAY_AUTH_MODE=token with $RAY_AUTH_TOKEN or $RAY_AUTH_TOKEN_PATH"
             raise Unreachable(f"the Ray cluster at {address} refused the token: {first_lines(error)}", hint) from error
         except (RayError, OSError, RuntimeError, ValueError) as error:
-            hint = "`ray start --head` starts a cluster; its client server listens on port 10001"
+            hint = (
+                "`ray start --head` starts a cluster, whose client server listens on port 10001; one with a token "
+                "answers nobody without it: $RAY_AUTH_MODE=token and $RAY_AUTH_TOKEN"
+            )
             raise Unreachable(f"cannot reach the Ray cluster at {address}: {first_lines(error)}", hint) from error
         self.perform_there = ray.remote(node.remotely)
         self.gpus: dict[str, int] = {}

@@ -209,4 +209,4 @@ def reason(error: BaseException) -> str:
         return repr(cause)
     lines = str(error).strip().splitlines() or [""]
     # Numbers of Ray's own follow.
-    return f"{type(error).__name__}: {lines[0].split(' lease_id=')[0].strip()}"
+    return f"{type(error).__name__}: {lines[0].split(' lease_id=')[0].removesuffix('that terminated with:').strip()}"
