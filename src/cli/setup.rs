@@ -35,7 +35,11 @@ pub(crate) fn introduction(common: &Common, session: &Session, lent: Option<&Nod
     }
     let text = match &session.inventory.device.class {
         class if let Some(lent) = lent => {
-            format!("kernels run on {class}, on a cluster: {} nodes lend {} devices", lent.count(), lent.seats.len())
+            let lenders =
+                if lent.count() == 1 { "1 node lends".to_owned() } else { format!("{} nodes lend", lent.count()) };
+            let devices =
+                if lent.seats.len() == 1 { "1 device".to_owned() } else { format!("{} devices", lent.seats.len()) };
+            format!("kernels run on {class}, on a cluster: {lenders} {devices}")
         }
         class if session.is_elsewhere => format!("results of {class}{}: nothing runs on a device", published(session)),
         DeviceClass::Interpreter => {
