@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
@@ -18,6 +20,15 @@ from t2t_ray.messages import Node, Perform
 
 # Nodes need no module of t2t: what runs there travels with the task.
 cloudpickle.register_pickle_by_value(node)
+
+TRIES = 4
+"""How often joining a cluster is tried."""
+
+SOON = 20.0
+"""It is tried again only while so much time has passed, in seconds."""
+
+PAUSE = 1.0
+"""How long is waited before it is tried again, in seconds."""
 
 
 class Unreachable(Exception):
@@ -35,17 +46,27 @@ class Cluster:
         # A client that is gone is given no time to come back: what it started is to end.
         os.environ.setdefault("RAY_CLIENT_RECONNECT_GRACE_PERIOD", "0")
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        try:
-            ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, namespace="t2t")
-        except AuthenticationError as error:
-            hint = "give Ray the cluster's token: $RAY_AUTH_MODE=token with $RAY_AUTH_TOKEN or $RAY_AUTH_TOKEN_PATH"
-            raise Unreachable(f"the Ray cluster at {address} refused the token: {first_lines(error)}", hint) from error
-        except (RayError, OSError, RuntimeError, ValueError) as error:
-            hint = (
-                "`ray start --head` starts a cluster, whose client server listens on port 10001; one with a token "
-                "answers nobody without it: $RAY_AUTH_MODE=token and $RAY_AUTH_TOKEN"
-            )
-            raise Unreachable(f"cannot reach the Ray cluster at {address}: {first_lines(error)}", hint) from error
+        began = time.monotonic()
+        for left in reversed(range(TRIES)):
+            try:
+                ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, namespace="t2t")
+                break
+            except AuthenticationError as error:
+                hint = "give Ray the cluster's token: $RAY_AUTH_MODE=token with $RAY_AUTH_TOKEN or $RAY_AUTH_TOKEN_PATH"
+                message = f"the Ray cluster at {address} refused the token: {first_lines(error)}"
+                raise Unreachable(message, hint) from error
+            except (RayError, OSError, RuntimeError, ValueError) as error:
+                # A client server that is busy lets a client go before it is in. One that is not there takes longer to say so, and is not asked again.
+                if left > 0 and time.monotonic() - began < SOON:
+                    with contextlib.suppress(Exception):
+                        ray.shutdown()
+                    time.sleep(PAUSE)
+                    continue
+                hint = (
+                    "`ray start --head` starts a cluster, whose client server listens on port 10001; one with a token "
+                    "answers nobody without it: $RAY_AUTH_MODE=token and $RAY_AUTH_TOKEN"
+                )
+                raise Unreachable(f"cannot reach the Ray cluster at {address}: {first_lines(error)}", hint) from error
         self.perform_there = ray.remote(node.remotely)
         self.gpus: dict[str, int] = {}
 
