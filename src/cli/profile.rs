@@ -93,7 +93,7 @@ pub(crate) fn profile(common: &Common, arguments: &ProfileArguments) -> Result<u
     let counted = match version {
         Some(version) => {
             let python = context::python(common, context::workspace()?).expect("it recorded the profile");
-            Some(subject.counters(&python.path, version, &interrupt)?)
+            Some(subject.counters(&python.path, version, found.limits.capability, &interrupt)?)
         }
         None => None,
     };
@@ -191,8 +191,15 @@ impl Subject<'_> {
     }
 
     /// Returns the counters that are kept, else those that are read now, and kept.
-    fn counters(&self, python: &Path, version: String, interrupt: &Interrupt) -> Result<Counted, CliError> {
-        let path = self.path_of(nsight::MODULE, &["ncu", &version])?;
+    fn counters(
+        &self,
+        python: &Path,
+        version: String,
+        capability: [u64; 2],
+        interrupt: &Interrupt,
+    ) -> Result<Counted, CliError> {
+        let metrics = counters::metrics(capability);
+        let path = self.path_of(nsight::MODULE, &["ncu", &version, &metrics.join(",")])?;
         if let Some(found) = kept::read(&path, VERSION) {
             return Ok(found);
         }
@@ -205,7 +212,7 @@ impl Subject<'_> {
         let job = self.job(&alone::requests(self.session, &shares), &shares);
         let who = format!("counters of {}", self.place);
         let counted = alone::locked(&job, (&who, &self.session.root), interrupt, || {
-            nsight::counted(&job, &program, version, interrupt)
+            nsight::counted(&job, &program, version, &metrics, interrupt)
         });
         let _ = fs::remove(job.scratch.parent().unwrap_or(&job.scratch));
         let found = counted??;

@@ -73,6 +73,7 @@ pub(super) fn counted(
     job: &Job,
     program: &Program<'_>,
     version: String,
+    metrics: &[&str],
     interrupt: &Interrupt,
 ) -> Result<Counted, CliError> {
     let folder = &job.scratch;
@@ -82,7 +83,7 @@ pub(super) fn counted(
     arguments.common.scratch = folder.to_string_lossy().into_owned();
     fs::write(&request, json!(arguments).to_string().as_bytes()).context("cannot write the request")?;
     let errors = fs::open_to_write(&printed).with_context(|| format!("cannot write `{}`", printed.display()))?;
-    let mut command = command(job, program, &request, &log);
+    let mut command = command(job, program, metrics, (&request, &log));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors);
     let ended = awaited(&mut command, job.deadline, interrupt)?;
     let read = |path: &Path| String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
@@ -114,8 +115,8 @@ pub(super) fn counted(
     Ok(Counted { version, kernels })
 }
 
-/// Returns the profiler's command line.
-fn command(job: &Job, program: &Program<'_>, request: &Path, log: &Path) -> Command {
+/// Returns the profiler's command line: it calls what a request says, and writes a log.
+fn command(job: &Job, program: &Program<'_>, metrics: &[&str], (request, log): (&Path, &Path)) -> Command {
     let mut command = Command::new(NCU);
     command.args(["--csv", "--page", "raw", "--print-units", "base", "--log-file"]).arg(log);
     // The device keeps its own clock, as in a bench; its caches are empty before each launch.
@@ -123,7 +124,7 @@ fn command(job: &Job, program: &Program<'_>, request: &Path, log: &Path) -> Comm
     for section in counters::SECTIONS {
         command.args(["--section", section]);
     }
-    command.args(["--metrics", &counters::METRICS.join(",")]);
+    command.args(["--metrics", &metrics.join(",")]);
     command.arg(program.python).args(["-B", "-m", &format!("t2t_harness.phases.{MODULE}")]).arg(request);
     command.envs(perform::environment(job, &job.scratch));
     command.env("PYTHONPATH", program.harness).current_dir(&job.scratch).process_group(0);

@@ -19,8 +19,15 @@ pub const SECTIONS: [&str; 6] = [
     "WarpStateStats",
 ];
 
-/// The metrics that are asked for beside the sections.
-pub const METRICS: [&str; 3] = [READ, WRITTEN, TENSOR];
+/// Returns the metrics that are asked for beside the sections, of a device of a compute capability: a metric that it lacks would end the count.
+#[must_use]
+pub fn metrics(capability: [u64; 2]) -> Vec<&'static str> {
+    let tensor: &[&str] = if capability[0] == HOPPER { &[PRODUCTS, DOUBLES] } else { &[TENSOR] };
+    [&[READ, WRITTEN], tensor].concat()
+}
+
+/// The major part of Hopper's capability.
+const HOPPER: u64 = 9;
 
 const TIME: &str = "gpu__time_duration.sum";
 const READ: &str = "dram__bytes_read.sum";
@@ -29,6 +36,13 @@ const MEMORY: &str = "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed";
 const L2: &str = "lts__t_sector_hit_rate.pct";
 const ISSUE: &str = "smsp__issue_active.avg.pct_of_peak_sustained_active";
 const TENSOR: &str = "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active";
+/// The same on Hopper without HFMA2.MMA, by which the compiler loads constants: of an addition the tensor pipe is busy for a cycle in a hundred.
+const PRODUCTS: &str = concat!(
+    "sm__pipe_tensor_type_hmma_hgmma_qgmma_imma_igmma_bmma_bgmma_cycles_active",
+    ".avg.pct_of_peak_sustained_active"
+);
+/// On Hopper, products of float64, which [`PRODUCTS`] leaves out.
+const DOUBLES: &str = "sm__pipe_tensor_op_dmma_cycles_active.avg.pct_of_peak_sustained_active";
 const WARPS: &str = "sm__warps_active.avg.pct_of_peak_sustained_active";
 
 /// What surrounds the reason in the name of a metric that says how many warps wait for it, for each cycle in which an instruction is issued.
@@ -124,7 +138,7 @@ fn launch(told: &BTreeMap<&str, &str>) -> Result<Launch, String> {
         Ok(Some(value))
     };
     let mut figures = BTreeMap::new();
-    for name in [READ, WRITTEN, MEMORY, L2, ISSUE, TENSOR, WARPS] {
+    for name in [READ, WRITTEN, MEMORY, L2, ISSUE, TENSOR, PRODUCTS, DOUBLES, WARPS] {
         figures.extend(figure(name)?.map(|value| (name, value)));
     }
     let mut waits = BTreeMap::new();
@@ -157,6 +171,7 @@ fn of_call(kernel: String, launches: &[Launch], calls: f64) -> KernelCounters {
         .collect();
     let all: f64 = reasons.values().sum();
     let waits = reasons.iter().filter(|(reason, value)| **reason != SELECTED && **value > 0.0);
+    let tensor = share(PRODUCTS).zip(share(DOUBLES)).map(|(products, doubles)| products + doubles);
     KernelCounters {
         kernel,
         launches: launches.len() as f64 / calls,
@@ -166,7 +181,7 @@ fn of_call(kernel: String, launches: &[Launch], calls: f64) -> KernelCounters {
         memory: share(MEMORY),
         l2_hits: share(L2),
         issue: share(ISSUE),
-        tensor: share(TENSOR),
+        tensor: tensor.or_else(|| share(TENSOR)),
         warps: share(WARPS),
         waits: waits.map(|(reason, value)| ((*reason).clone(), value / all * 100.0)).collect(),
     }

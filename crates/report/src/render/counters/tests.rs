@@ -19,6 +19,14 @@ fn the_counters_of_a_launch_are_read() {
 }
 
 #[test]
+fn on_hopper_the_instruction_that_loads_constants_through_the_tensor_pipe_is_no_product() {
+    let (hopper, ampere) = (metrics([9, 0]), metrics([8, 0]));
+    assert!(!hopper.contains(&TENSOR) && ampere.contains(&TENSOR) && ampere.len() + 1 == hopper.len());
+    let told = format!("\"ID\",\"Kernel Name\",\"{TIME}\",\"{PRODUCTS}\",\"{DOUBLES}\"\n\"0\",\"a\",\"10\",\"60\",\"2\"\n");
+    assert_eq!(counted(&told, 1).unwrap()[0].tensor, Some(62.0));
+}
+
+#[test]
 fn the_table_says_what_warps_wait_for_most() {
     let told = text(&counted(H200, 1).unwrap(), "2025.3.1.0", None);
     assert!(told.starts_with("counters, by Nsight Compute 2025.3.1.0\n"), "{told}");
