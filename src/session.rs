@@ -41,6 +41,7 @@ mod baselines;
 mod elsewhere;
 mod files;
 mod generated;
+mod ground;
 mod known;
 mod interpreter;
 mod lane;
@@ -54,6 +55,7 @@ pub use self::generated::Overwrite;
 pub(crate) use self::generated::{
     FOLDER as GENERATORS, generator_files, generator_of, known_op, made, takes_the_wrapper,
 };
+pub(crate) use self::ground::Ground;
 pub(crate) use self::known::read_ahead;
 pub use self::options::{Chosen, DeviceChoice, Options, Probing};
 pub(crate) use self::part::{Part, Rest};

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use t2t_model::bundle::Bundle;
+use t2t_model::digest::Digest;
 use t2t_store::fs;
 use t2t_store::node::Node;
 
@@ -14,7 +15,9 @@ use super::error::CliError;
 use super::{Common, complete, context, streams};
 
 mod pack;
+mod performer;
 mod run;
+mod serve;
 
 /// The document of a bundle, in its folder.
 const BUNDLE: &str = "bundle.json";
@@ -52,6 +55,14 @@ pub(crate) enum PerformCommand {
         #[command(flatten)]
         node: NodeArguments,
     },
+    /// On the other machine: perform one action after another, as lines of JSON on standard input ask for them
+    Serve {
+        /// How many actions would run at once on the CPU, as for `run`
+        #[arg(long, short, value_name = "N")]
+        jobs: Option<usize>,
+        #[command(flatten)]
+        node: NodeArguments,
+    },
 }
 
 /// Where the other machine keeps what came.
@@ -67,9 +78,8 @@ pub(crate) fn perform(common: &Common, command: &PerformCommand) -> Result<u8, C
     match command {
         PerformCommand::Pack { target, folder } => pack::pack(common, target, folder),
         PerformCommand::Lacks { folder, node } => lacks(folder, node),
-        PerformCommand::Run { folder, result, jobs, node } => {
-            run::run(common, &run::Asked { folder, result, jobs: *jobs, node: node.open()? })
-        }
+        PerformCommand::Run { folder, result, jobs, node } => run::run(common, (folder, result), node.open()?, *jobs),
+        PerformCommand::Serve { jobs, node } => serve::serve(common, node.open()?, *jobs),
     }
 }
 
@@ -87,9 +97,13 @@ impl NodeArguments {
 
 /// Prints the digests that the bundle names and this machine lacks, a line each.
 fn lacks(folder: &Path, node: &NodeArguments) -> Result<u8, CliError> {
-    let lacking = node.open()?.lacks(&read(folder)?).context("cannot read the folder of this node")?;
+    let lacking = lacking(&node.open()?, folder)?;
     streams::print(&lacking.iter().map(|digest| format!("{digest}\n")).collect::<Vec<_>>().concat());
     Ok(0)
+}
+
+fn lacking(node: &Node, folder: &Path) -> Result<Vec<Digest>, CliError> {
+    Ok(node.lacks(&read(folder)?).context("cannot read the folder of this node")?)
 }
 
 /// Returns the bundle that lies in `folder`.

@@ -14,7 +14,6 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use console::Term;
 use t2t_host::interrupt::Interrupt;
-use t2t_host::pool::Pool;
 use t2t_host::watch::{How, NoWatch, Places, Watch};
 use t2t_model::action::Target;
 use t2t_model::event::Event;
@@ -28,7 +27,7 @@ use super::error::CliError;
 use super::{BuildArguments, Common, WatchArguments, context, remote};
 use crate::engine::{self, Begins, InFlight, Settings, Waker};
 use crate::reporter::{Bars, Screen, Verbosity, View, view};
-use crate::session::{Options, Probing, Session};
+use crate::session::{Ground, Probing, Session};
 
 mod edited;
 mod inbox;
@@ -251,27 +250,12 @@ impl Watching<'_> {
 
     /// Returns the workspace as it is now, on the servers that run if they are still the right ones.
     fn open(&mut self) -> Result<(Session, Wanted), CliError> {
-        let kept = self.picked.as_ref().map(|(session, _)| Arc::clone(&session.pool));
-        let mut session = self.open_on(kept.clone())?;
-        let is_other_ground = |old: &Session| {
-            old.toolchain != session.toolchain
-                || old.inventory.harness != session.inventory.harness
-                || old.devices != session.devices
-        };
-        let is_kept = kept.is_some_and(|kept| Arc::ptr_eq(&kept, &session.pool));
-        if is_kept && self.picked.as_ref().is_some_and(|(old, _)| is_other_ground(old)) {
-            session = self.open_on(None)?;
-        }
-        session.pool.begin_build();
+        let options = context::options(self.common, &self.root, Probing::Allowed);
+        let ground = self.picked.as_ref().map(|(session, _)| Ground::of(session));
+        let session = Ground::open(ground.as_ref(), &self.root, &options, &self.interrupt)?;
         self.shared.lock().pool = Some(Arc::clone(&session.pool));
         let wanted = pick(&session.graph, &self.arguments.targets.selection(&session)?, Force::Stale)?;
         Ok((session, wanted))
-    }
-
-    fn open_on(&self, pool: Option<Arc<Pool>>) -> Result<Session, CliError> {
-        let toolchain = self.picked.as_ref().and_then(|(session, _)| session.toolchain.clone());
-        let options = Options { pool, toolchain, ..context::options(self.common, &self.root, Probing::Allowed) };
-        Ok(Session::open(&self.root, &options, &self.interrupt)?)
     }
 
     /// Shows what keeps the workspace from being built. What is in flight goes on meanwhile.

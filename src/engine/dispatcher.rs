@@ -2,19 +2,27 @@
 //!
 //! What becomes of children is told to it here, and what it says about them is carried out. It does not know what children compute.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use t2t_host::pool::{Cancel, NoCall, Pool, Serving};
 use t2t_plan::dispatcher::{Beginning, Call, Command, Dispatcher, Event, Server, Wanted, of_a_check};
 use t2t_plan::functions::{Function, Queues};
 use t2t_protocol::{Finished, Request, ServerKind, WarmChild};
+use t2t_store::fs;
 
 use super::job::Job;
 use super::warm_pool;
 
 /// The dispatcher. Clones are the same one.
 #[derive(Debug, Clone)]
-pub struct SharedDispatcher(Arc<Mutex<Dispatcher>>);
+pub struct SharedDispatcher {
+    dispatcher: Arc<Mutex<Dispatcher>>,
+    granted: Arc<Mutex<BTreeMap<(ServerKind, String), Granted>>>,
+}
+
+/// The files and folders that a child may open. A sandbox grants those themselves, and not what takes their place.
+type Granted = Vec<Option<(u64, u64)>>;
 
 impl Default for SharedDispatcher {
     /// Returns one for calls that belong to no build.
@@ -27,7 +35,7 @@ impl SharedDispatcher {
     /// Returns the dispatcher of a machine of which nothing is in use: `jobs` slots on the CPU, and so many devices.
     #[must_use]
     pub(super) fn new(jobs: usize, devices: usize) -> Self {
-        Self(Arc::new(Mutex::new(Dispatcher::new(jobs, devices))))
+        Self { dispatcher: Arc::new(Mutex::new(Dispatcher::new(jobs, devices))), granted: Arc::default() }
     }
 
     /// Begins a build.
@@ -64,6 +72,10 @@ impl SharedDispatcher {
         cancel: &Cancel,
     ) -> Result<Finished, NoCall> {
         let (kind, caller) = (job.kind, warm_pool::caller(job));
+        let granted = caller.stays(function).then(|| granted(&request));
+        if let Some(granted) = &granted {
+            self.renew(pool, job, granted);
+        }
         let mut begun = None;
         let ended = pool.call(kind, request, cancel, |serving, id| {
             let call = Call { server: server(kind, serving), id };
@@ -76,6 +88,10 @@ impl SharedDispatcher {
         if let Some(call) = begun {
             let has_stayed = matches!(&ended, Ok(Finished { stayed: true, .. }));
             self.handle(Event::Returned { call, has_stayed });
+            // It served beside one that may open other files, which were there later or sooner.
+            if let Some(granted) = granted.filter(|_| has_stayed) {
+                self.renew(pool, job, &granted);
+            }
         }
         if cancel.is_set() { Err(NoCall::Cancelled) } else { ended }
     }
@@ -102,6 +118,18 @@ impl SharedDispatcher {
         of_a_check().iter().try_for_each(|wanted| self.keep_ready(pool, kind, wanted, warm_pool::for_a_check))
     }
 
+    /// Ends the children that wait, some of which stayed, if files or folders that those may open were replaced: by a branch that was checked out, say, or a bundle that was laid out.
+    fn renew(&self, pool: &Pool, job: &Job, granted: &Granted) {
+        let device = job.device.clone().unwrap_or_default();
+        let mut known = self.granted.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = known.insert((job.kind, device.clone()), granted.clone());
+        if before.is_some_and(|before| before != *granted)
+            && self.handle(Event::Lacked(job.kind, &device)).contains(&Command::Dismiss)
+        {
+            pool.dismiss(job.kind, &device);
+        }
+    }
+
     /// Ends the children that wait for the device of `job`, which lacked something there: it may have been theirs as well.
     pub(super) fn dismiss_for(&self, job: &Job, pool: &Pool) {
         let Some(device) = &job.device else { return };
@@ -112,8 +140,14 @@ impl SharedDispatcher {
 
     /// A thread that panicked while it held the lock broke a rule of the dispatcher's own, and has said so.
     fn dispatcher(&self) -> MutexGuard<'_, Dispatcher> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.dispatcher.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns what the child of a request may open.
+fn granted(request: &Request) -> Granted {
+    let paths = request.sandbox.iter().flat_map(|sandbox| sandbox.read.iter().chain(&sandbox.write));
+    paths.map(|path| fs::identity(path.as_ref())).collect()
 }
 
 fn server(kind: ServerKind, serving: &Serving) -> Server {

@@ -1,5 +1,5 @@
 //! Prewarm: what gets ready while devices have nothing to do yet: children for kernels, as long as nothing is compiled, and for baselines, where torch compiles the op
-//! beside checks.
+//! beside checks; and servers, between two builds of one process.
 //!
 //! The dispatcher says for which. It does not know what such a child does, nor when it may use the device. Where none got ready, an action does all of it itself.
 
@@ -7,17 +7,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use t2t_host::device::{DeviceLock, Holder};
+use t2t_model::action::DeviceClass;
 use t2t_plan::dispatcher::{Dispatcher, Event, Wanted, of_device};
 use t2t_plan::graph::Index;
 use t2t_protocol::ServerKind;
 use t2t_report::figures;
 use t2t_store::fs;
 
-use super::Run;
 use super::perform::prewarm_baseline;
 use super::request::Given;
 use super::settings::Children;
-use super::warm_pool;
+use super::{InFlight, Run, warm_pool};
+use crate::session::Session;
 
 /// How long the lock of a device is held at most while children get ready for it.
 const START: Duration = Duration::from_secs(10);
@@ -86,4 +87,25 @@ impl Run<'_, '_> {
             dispatcher.handle(Event::Asked);
         });
     }
+}
+
+/// Has the servers run that the next build of this process needs, so that it does not wait for them. `in_flight` is what this one leaves.
+pub(crate) fn get_ready(session: &Session, in_flight: Option<&InFlight>) {
+    let pool = Arc::clone(&session.pool);
+    let dispatcher = in_flight.map(|in_flight| in_flight.dispatcher().clone()).unwrap_or_default();
+    if session.toolchain.is_none() {
+        return;
+    }
+    let has_devices = !session.devices.is_empty();
+    let interprets = session.inventory.device.class == DeviceClass::Interpreter;
+    std::thread::spawn(move || {
+        // A failure is reported by the action that needs the server.
+        if interprets {
+            let _ = pool.rest(ServerKind::Interpreter).and_then(|()| dispatcher.prepare_a_check(&pool));
+        }
+        let _ = pool.rest(ServerKind::Compiled);
+        if has_devices {
+            let _ = pool.rest(ServerKind::Device);
+        }
+    });
 }

@@ -1,8 +1,13 @@
 //! `t2t perform`: an action that another machine performs is the one that would have run here, or none; what comes back stands as if it had run here.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::process::{Child, ChildStdout, Stdio};
 
-use serde_json::Value;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::{Value, json};
 
 use crate::cli::attempts;
 use crate::project::{Project, Ran};
@@ -261,4 +266,92 @@ fn what_is_no_whole_bundle_is_refused() {
     refused("it is no bundle");
     home.remove("../bundle/bundle.json");
     refused("no file `");
+}
+
+// One after another.
+
+/// A process that performs one action after another on a machine.
+struct Serving {
+    process: Child,
+    answers: Lines<BufReader<ChildStdout>>,
+}
+
+impl Serving {
+    fn start(machine: &Project) -> Self {
+        let mut command = machine.command("perform serve --node ../node");
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let answers = BufReader::new(process.stdout.take().unwrap()).lines();
+        Self { process, answers }
+    }
+
+    fn ask(&mut self, line: &Value) -> Value {
+        writeln!(self.process.stdin.as_mut().unwrap(), "{line}").unwrap();
+        serde_json::from_str(&self.answers.next().unwrap().unwrap()).unwrap()
+    }
+
+    /// Ends its input, and returns its exit code.
+    fn leave(mut self) -> Option<i32> {
+        self.process.stdin.take();
+        self.process.wait().unwrap().code()
+    }
+}
+
+#[test]
+fn one_process_performs_one_action_after_another_with_one_server() {
+    let (home, machine) = (analyzed(), machine());
+    machine.write("../python/bin/spans", "");
+    let mut serving = Serving::start(&machine);
+    let target = |op: &str| format!("{op}/v1_baseline:check");
+    let folder = |op: &str| home.path(&format!("../{op}"));
+    let run = |op: &str| json!({"run": {"folder": folder(op), "result": home.path(&format!("../{op}.result"))}});
+    for op in ["softmax", "gelu"] {
+        pack(&home, &target(op), op);
+        let lacks = serving.ask(&json!({"lacks": folder(op)}));
+        let lacking = lacks["document"].as_array().unwrap();
+        // Of the second one it has some: the declarations of devices, for one.
+        assert!(!lacking.is_empty() && lacks["exit"] == 0, "{lacks}");
+        let ended = serving.ask(&run(op));
+        assert_eq!((&ended["exit"], &ended["document"]["outcome"]), (&0.into(), &"passed".into()), "{ended}");
+        home.t2t(&format!("cache import ../{op}.result")).exits(0).says("1 new record");
+    }
+    home.t2t("build softmax/v1_baseline:check,gelu/v1_baseline:check").exits(0).runs("");
+    let spans = machine.log().into_iter().filter(|line| line.starts_with("span "));
+    let servers: BTreeSet<String> =
+        spans.filter(|line| line.ends_with(":check")).map(|line| line.split(' ').nth(1).unwrap().to_owned()).collect();
+    assert_eq!(servers.len(), 1, "{:?}", machine.log());
+
+    // What is wrong with one bundle is said, and the next is performed.
+    home.kernel("gelu", "v1_baseline", "REJECT mismatch");
+    home.remove("../gelu");
+    pack(&home, &target("gelu"), "gelu");
+    let kernel = home.read("../gelu/bundle.json");
+    home.write("../gelu/bundle.json", "{");
+    let refused = serving.ask(&run("gelu"));
+    assert_eq!((&refused["exit"], &refused["document"]), (&2.into(), &Value::Null));
+    assert!(refused["said"].as_str().unwrap().contains("it is no bundle"), "{refused}");
+    assert_eq!(serving.ask(&json!({"dance": 1}))["exit"], 2);
+    home.write("../gelu/bundle.json", kernel);
+    assert_eq!(serving.ask(&run("gelu"))["document"]["outcome"]["rejected"]["class"], "mismatch");
+
+    // With another toolchain there are other servers, and what does not fit says so.
+    machine.install(&[("torch", "2.11.0"), ("triton", "3.7.0")]);
+    let unfit = serving.ask(&run("gelu"));
+    assert_eq!(unfit["document"]["unfit"], json!(["triton version changed: 3.6.0 → 3.7.0"]), "{unfit}");
+    machine.install(&[("torch", "2.11.0"), ("triton", "3.6.0")]);
+    assert_eq!(serving.ask(&run("gelu"))["exit"], 1);
+    assert_eq!(serving.leave(), Some(0));
+}
+
+#[test]
+fn a_process_that_performs_ends_with_a_signal_and_writes_no_result() {
+    let (home, machine) = (analyzed(), machine());
+    home.kernel("softmax", "v1_baseline", "HANG");
+    pack(&home, CHECK, "bundle");
+    let mut serving = Serving::start(&machine);
+    let asked = json!({"run": {"folder": home.path("../bundle"), "result": home.path("../result")}});
+    writeln!(serving.process.stdin.as_mut().unwrap(), "{asked}").unwrap();
+    machine.until_logged(CHECK);
+    kill(Pid::from_raw(i32::try_from(serving.process.id()).unwrap()), Signal::SIGTERM).unwrap();
+    assert_eq!(serving.process.wait().unwrap().code(), Some(130));
+    assert!(!home.exists("../result"));
 }

@@ -2,11 +2,12 @@
 //!
 //! What ran is the interpreter's own log. Rounds are not counted: a slow machine may see one save as two.
 
+use std::fs;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
 
-use crate::project::{OPS, Project, RELU, file, until};
+use crate::project::{OPS, Project, RELU, copy_folder, file, until};
 use crate::watching::Watching;
 
 mod running;
@@ -52,6 +53,31 @@ fn a_save_runs_what_it_made_stale_on_servers_that_stay() {
     watching.settles();
     watching.ran_once(&V2);
     assert_eq!(starts(), before, "servers are kept");
+    ends_whole(&project, watching);
+}
+
+#[test]
+fn a_judge_that_stays_makes_room_for_another_when_the_folder_that_it_may_read_is_replaced() {
+    let project = Project::built();
+    let mut watching = watched(&project);
+    let dismissed = || {
+        if project.exists("../python/bin/dismissed.log") {
+            project.read("../python/bin/dismissed.log")
+        } else {
+            String::new()
+        }
+    };
+    project.edit(KERNEL, "input + 1", "input + 2");
+    watching.says("bench softmax/v2_tiling … passed");
+    assert_eq!(dismissed(), "");
+    // As a branch without the folder does, and the way back.
+    copy_folder(&project.path("kernels"), &project.path("../aside"));
+    fs::rename(project.path("kernels"), project.path("../before")).unwrap();
+    fs::rename(project.path("../aside"), project.path("kernels")).unwrap();
+    project.edit(KERNEL, "input + 2", "input + 3");
+    watching.says("bench softmax/v2_tiling … passed");
+    // For those without a device.
+    assert_eq!(dismissed(), "\n");
     ends_whole(&project, watching);
 }
 

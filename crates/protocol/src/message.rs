@@ -16,7 +16,7 @@ pub enum ToWorker {
     Run(Box<Request>),
     /// Make a child ready for a request that names its key. Nothing is said of it until it is one's.
     Prepare(WarmChild),
-    /// End the children that are ready for this device, or get ready for it: what they hold of it is wanted.
+    /// End the children that are ready for this device, or get ready for it: what they hold of it is wanted. Empty stands for those without a device.
     Dismiss {
         /// The device, as in [`crate::DEVICE`].
         device: String,

@@ -48,6 +48,12 @@ pub fn stat(path: &Path) -> Option<Stat> {
     })
 }
 
+/// Returns what the system knows the file or folder at `path` by, the numbers of its device and inode; None where there is nothing. What takes its place has another number.
+#[must_use]
+pub fn identity(path: &Path) -> Option<(u64, u64)> {
+    fs::metadata(path).ok().map(|facts| (facts.dev(), facts.ino()))
+}
+
 /// Returns whether `path`, which is relative, is or goes through a link below `root`.
 #[must_use]
 pub fn is_linked(root: &Path, path: &Path) -> bool {

@@ -1,6 +1,6 @@
 //! A node's folder: what a machine keeps that performs actions for workspaces elsewhere. Blobs that came, by digest, and places where actions are performed.
 //!
-//! A place is a workspace that is laid out anew for each action, of nothing but what its bundle names. Between actions only what is known of the interpreter stays
+//! In a place a workspace is laid out anew for each action, of nothing but what its bundle names. Between actions only what is known of the interpreter stays
 //! there. The folder may be removed whenever nothing runs in it. It does not know what actions do.
 
 use std::io;
@@ -20,8 +20,9 @@ const PLACES: &str = "places";
 /// How many actions a node performs at once at most: more than any has devices and cores.
 const MOST: usize = 1024;
 
-/// What of a place's `cache/` stays from one action to the next: the lock, and what would be found out again.
-const STAYS: [&str; 3] = ["lock", "toolchain", "harness"];
+/// What of a place's `cache/` stays from one action to the next: the lock, what would be found out again, and the folder in which children work, since one that stays may open
+/// only what is below that very folder.
+const STAYS: [&str; 4] = ["lock", "toolchain", "harness", "scratch"];
 
 /// A node's folder.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ pub enum NoPlace {
     Io(#[from] io::Error),
 }
 
-/// A workspace that holds what a bundle names, for as long as this is held: nobody else has it meanwhile.
+/// A folder in which a workspace can be laid out, for as long as this is held: nobody else has it meanwhile.
 #[derive(Debug)]
 pub struct Place {
     /// Where it lies.
@@ -93,9 +94,8 @@ impl Node {
         self.blobs.get(digest)
     }
 
-    /// Lays out a workspace with the files, records and blobs of the bundle, and nothing else. `command` is what takes it, for who looks at its lock.
-    pub fn place(&self, bundle: &Bundle, command: &str) -> Result<Place, NoPlace> {
-        let place = self.free(command)?;
+    /// Lays out a workspace in `place` with the files, records and blobs of the bundle, and nothing else.
+    pub fn lay_out(&self, place: &Place, bundle: &Bundle) -> Result<(), NoPlace> {
         clear(&place.root)?;
         for (path, digest) in &bundle.files {
             fs::write(&path.under(&place.root), &self.blob(*digest)?)?;
@@ -110,12 +110,11 @@ impl Node {
         if lines.is_foreign || !lines.damaged.is_empty() {
             return Err(NoPlace::Records(bundle.records));
         }
-        fs::write(&cache.join("journal"), &records)?;
-        Ok(place)
+        Ok(fs::write(&cache.join("journal"), &records)?)
     }
 
-    /// Returns the first place that nobody has.
-    fn free(&self, command: &str) -> Result<Place, NoPlace> {
+    /// Takes the first place that nobody has. `command` is what takes it, for who looks at its lock.
+    pub fn place(&self, command: &str) -> Result<Place, NoPlace> {
         for number in 0..MOST {
             let root = self.folder.join(PLACES).join(number.to_string());
             if let Some(lock) = Lock::take_unless(&root.join("cache"), command, |_| {}, || true)? {
@@ -168,19 +167,23 @@ mod tests {
         let node = Node::open(folder.path());
         let (mut first, from) = bundle(b"first");
         assert_eq!(node.take(&first, from.path()).unwrap(), []);
-        let place = node.place(&first, "a test").unwrap();
+        let place = node.place("a test").unwrap();
+        node.lay_out(&place, &first).unwrap();
         assert_eq!(place.root, folder.path().join("places/0"));
-        for made in ["logs/softmax_log.md", "cache/answers/x", "cache/toolchain/y", "cache/harness/z"] {
+        for made in
+            ["logs/softmax_log.md", "cache/answers/x", "cache/toolchain/y", "cache/harness/z", "cache/scratch/1"]
+        {
             fs::write(&place.root.join(made), b"made").unwrap();
         }
         drop(place);
         first.files.remove(&RepoPath::new("kernels/softmax/v1.py").unwrap());
         first.blobs.clear();
-        let place = node.place(&first, "a test").unwrap();
+        let place = node.place("a test").unwrap();
+        node.lay_out(&place, &first).unwrap();
         assert_eq!(fs::names(&place.root), ["cache", "ops.yaml"]);
-        assert_eq!(fs::names(&place.root.join("cache")), ["harness", "journal", "lock", "toolchain"]);
+        assert_eq!(fs::names(&place.root.join("cache")), ["harness", "journal", "lock", "scratch", "toolchain"]);
         // Two at once have a place each.
-        let second = node.place(&first, "a test").unwrap();
+        let second = node.place("a test").unwrap();
         assert_eq!(second.root, folder.path().join("places/1"));
     }
 
@@ -196,7 +199,8 @@ mod tests {
         assert_eq!(node.lacks(&second).unwrap(), [new]);
         fs::write(&from.path().join(new.to_string()), b"other bytes").unwrap();
         assert_eq!(node.take(&second, from.path()).unwrap(), [new]);
-        assert!(matches!(node.place(&second, "a test").unwrap_err(), NoPlace::Blob(_)));
+        let place = node.place("a test").unwrap();
+        assert!(matches!(node.lay_out(&place, &second).unwrap_err(), NoPlace::Blob(_)));
         fs::write(&from.path().join(new.to_string()), b"second").unwrap();
         assert_eq!(node.take(&second, from.path()).unwrap(), []);
         fs::write(&node.blobs.path(new), b"damaged").unwrap();
@@ -210,6 +214,7 @@ mod tests {
         let (mut foreign, from) = bundle(b"first");
         foreign.records = Digest::of(b"an artifact");
         node.take(&foreign, from.path()).unwrap();
-        assert!(matches!(node.place(&foreign, "a test").unwrap_err(), NoPlace::Records(_)));
+        let place = node.place("a test").unwrap();
+        assert!(matches!(node.lay_out(&place, &foreign).unwrap_err(), NoPlace::Records(_)));
     }
 }

@@ -81,9 +81,9 @@ impl Ready {
         self.device.as_deref().filter(|_| self.go.is_none())
     }
 
-    /// Says whether it sees this device.
+    /// Says whether it sees this device; empty stands for none.
     pub(crate) fn sees(&self, device: &str) -> bool {
-        self.device.as_deref() == Some(device)
+        self.device.as_deref().unwrap_or_default() == device
     }
 
     /// Lets it use its device, if `is_to_be_had` allows that.

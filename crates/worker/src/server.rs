@@ -243,7 +243,7 @@ impl Server {
 
     /// Ends children that are ready, and forgets those that were to get ready. What is asked for next of their device waits until they hold nothing of it.
     fn dismiss(&mut self, device: &str) {
-        let is_of_device = |message: &ToWorker| matches!(message, ToWorker::Prepare(warm_child) if device_of(&warm_child.environment).as_deref() == Some(device));
+        let is_of_device = |message: &ToWorker| matches!(message, ToWorker::Prepare(warm_child) if device_of(&warm_child.environment).unwrap_or_default() == device);
         for message in self.waiting.extract_if(.., |message| is_of_device(message)).collect::<Vec<_>>() {
             if let ToWorker::Prepare(warm_child) = message {
                 self.tell_prepared(warm_child.key);

@@ -1,11 +1,13 @@
 """What runs on a node: `t2t perform` over the bundle of one action, with the blobs that the node lacks.
 
+A worker of Ray performs many actions one after another. It keeps one `t2t perform serve`, in which torch is imported once, for as long as they have the same device.
 Ray carries this module to the node by value, so it takes nothing but Python's own library there. A node has to have t2t, as a program, and a Python with
 torch: `$T2T_BIN` and `$T2T_PYTHON` of the node name them, else `t2t` beside the Python of Ray's worker or on the PATH, and that Python.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -14,10 +16,14 @@ import sys
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 WORDS = 4000
 """How much of what t2t says on standard error is told, in characters."""
+
+KEPT = "_t2t_kept"
+"""The name in `sys.modules` under which a worker keeps its server."""
 
 
 def remotely(bundle: str, of: int, jobs: int | None, refs: Mapping[str, list[Any]]) -> dict[str, Any]:
@@ -46,27 +52,70 @@ def perform(
         place = Path(folder)
         (place / "bundle.json").write_text(bundle)
         (place / "blobs").mkdir()
-        lacking = run(["lacks", folder])
-        if lacking.returncode != 0:
-            return ended(lacking, None)
-        wanted = lacking.stdout.split()
+        server = Server.of(share, jobs)
+        lacking = server.ask({"lacks": folder})
+        if lacking["exit"] != 0:
+            return {**lacking, "document": None, "result": None, "missing": []}
+        wanted = lacking["document"]
         sent = fetch(wanted)
         for digest, blob in sent.items():
             (place / "blobs" / digest).write_bytes(blob)
         if missing := [digest for digest in wanted if digest not in sent]:
             return {"missing": missing}
         result = place / "result"
+        told = server.ask({"run": {"folder": folder, "result": str(result)}})
+        found = result.read_bytes() if result.exists() else None
+        return {**told, "result": found, "missing": []}
+
+
+class Server:
+    """A process `t2t perform serve` of this worker, which ends when the worker does."""
+
+    def __init__(self, key: tuple[Any, ...], share: tuple[int, int] | None, jobs: int | None) -> None:
+        self.key = key
+        self.words = tempfile.TemporaryFile()  # noqa: SIM115 (`end` closes it)
+        environment = {**os.environ, "T2T_PYTHON": os.environ.get("T2T_PYTHON") or sys.executable}
+        slots = [] if jobs is None else ["--jobs", str(jobs)]
+        command = [binary(), "perform", "serve", *slots, "--parent", str(os.getpid())]
         with on_cores(share):
-            slots = [] if jobs is None else ["--jobs", str(jobs)]
-            performed = run(["run", folder, str(result), *slots])
-        return ended(performed, result)
+            self.process = subprocess.Popen(
+                command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.words, text=True
+            )
 
+    @staticmethod
+    def of(share: tuple[int, int] | None, jobs: int | None) -> Server:
+        """Return the one that runs if it has the same device, cores and environment, else a new one in its place."""
+        key = (share, jobs, tuple(sorted(os.environ.items())))
+        # A module that travels by value may be there twice. The worker has this name once.
+        kept: Any = sys.modules.setdefault(KEPT, ModuleType(KEPT))
+        server: Server | None = getattr(kept, "server", None)
+        if server is not None and (server.key != key or server.process.poll() is not None):
+            server.end()
+            server = None
+        if server is None:
+            server = kept.server = Server(key, share, jobs)
+        return server
 
-def run(arguments: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run a part of `t2t perform`, which ends when this process does."""
-    environment = {**os.environ, "T2T_PYTHON": os.environ.get("T2T_PYTHON") or sys.executable}
-    command = [binary(), "perform", *arguments, "--parent", str(os.getpid())]
-    return subprocess.run(command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    def ask(self, line: dict[str, Any]) -> dict[str, Any]:
+        """Return what it answers: `exit`, `document` and `said`. Of one that ended meanwhile it is how it ended, and its last words."""
+        ask, told = self.process.stdin, self.process.stdout
+        assert ask is not None and told is not None
+        with contextlib.suppress(BrokenPipeError):
+            ask.write(json.dumps(line) + "\n")
+            ask.flush()
+        try:
+            answer: dict[str, Any] = json.loads(told.readline())
+        except ValueError:
+            exit = self.process.wait()
+            self.words.seek(max(0, self.words.seek(0, os.SEEK_END) - WORDS))
+            return {"exit": exit, "document": None, "said": self.words.read().decode(errors="replace")}
+        return {**answer, "said": answer["said"][-WORDS:]}
+
+    def end(self) -> None:
+        """End it: it has nothing to do when its input ends."""
+        with contextlib.suppress(BrokenPipeError):
+            self.process.communicate()
+        self.words.close()
 
 
 def binary() -> str:
@@ -77,17 +126,6 @@ def binary() -> str:
     if found is None:
         raise FileNotFoundError(f"there is no t2t on this node: looked at $T2T_BIN, {beside}, the PATH")
     return found
-
-
-def ended(process: subprocess.CompletedProcess[str], result: Path | None) -> dict[str, Any]:
-    """Return how `t2t perform` ended."""
-    try:
-        document = json.loads(process.stdout)
-    except ValueError:
-        document = None
-    found = result.read_bytes() if result is not None and result.exists() else None
-    said = process.stderr[-WORDS:]
-    return {"exit": process.returncode, "document": document, "said": said, "result": found, "missing": []}
 
 
 class on_cores:

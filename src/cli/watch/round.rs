@@ -1,23 +1,20 @@
 //! The build of a round of a watch: what runs, what it comes to, and what is got ready for the next one.
 
 use std::cell::RefCell;
-use std::sync::Arc;
 use std::time::Instant;
 
 use t2t_host::cores;
-use t2t_model::action::DeviceClass;
 use t2t_model::event::{Event, Tally};
 use t2t_plan::graph::Wanted;
 use t2t_plan::graph::pick::named;
 use t2t_plan::schedule::Settled;
-use t2t_protocol::ServerKind;
 
 use super::inbox::{Again, Due};
 use super::{WRITTEN, Watching, is_relevant};
 use crate::cli::edit::Ahead;
 use crate::cli::error::CliError;
 use crate::cli::{setup, totals};
-use crate::engine::{self, Begins, Command, Control, Ended, InFlight, Report, Settings};
+use crate::engine::{self, Begins, Command, Control, Ended, Report, Settings};
 use crate::reporter::View;
 use crate::session::Session;
 
@@ -167,27 +164,6 @@ impl Watching<'_> {
     pub(super) fn tell_end(&mut self, session: &Session, tally: Tally, code: u8, since: Instant) {
         self.code = Some(code);
         self.view.borrow_mut().report(&Event::Finished { tally, wall: since.elapsed(), exit_code: code });
-        warm(session, self.in_flight.as_ref());
+        engine::get_ready(session, self.in_flight.as_ref());
     }
-}
-
-/// Has the servers run that an edit of a kernel needs, so that it does not wait for them.
-fn warm(session: &Session, in_flight: Option<&InFlight>) {
-    let pool = Arc::clone(&session.pool);
-    let dispatcher = in_flight.map(|in_flight| in_flight.dispatcher().clone()).unwrap_or_default();
-    if session.toolchain.is_none() {
-        return;
-    }
-    let has_devices = !session.devices.is_empty();
-    let interprets = session.inventory.device.class == DeviceClass::Interpreter;
-    std::thread::spawn(move || {
-        // A failure is reported by the action that needs the server.
-        if interprets {
-            let _ = pool.rest(ServerKind::Interpreter).and_then(|()| dispatcher.prepare_a_check(&pool));
-        }
-        let _ = pool.rest(ServerKind::Compiled);
-        if has_devices {
-            let _ = pool.rest(ServerKind::Device);
-        }
-    });
 }

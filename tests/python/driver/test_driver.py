@@ -193,9 +193,11 @@ def test_what_the_cluster_fails_is_lost_with_the_node_and_the_reason(driven: Dri
 
 
 def test_of_what_is_cancelled_nothing_is_said(driven: Driven) -> None:
-    first, second = driven.perform(1, ONE), driven.perform(2, ONE)
+    first = driven.perform(1, ONE)
     driven.say("cancel", id=1)
     driven.say("cancel", id=9)
+    # Lines are taken in turn: once this one was submitted the others have been.
+    second = driven.perform(2, ONE)
     second.ends(end())
     assert driven.told.next()["ended"]["id"] == 2
     assert first.is_cancelled and not second.is_cancelled

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,45 +14,82 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "python/api"))
 
 from t2t_ray import node
 
-PROGRAM = """#!/bin/sh
-echo "$@" >> "$0.log"
-case "$2" in
-    lacks) printf 'aa\\nbb\\n' ;;
-    run) cat "$3/blobs/aa" "$3/blobs/bb" > "$4"; echo '{"outcome": "passed"}'; echo "warning: x" >&2 ;;
-esac
+PROGRAM = """#!{python} -S
+import json, os, sys
+log = open(__file__ + ".log", "a")
+log.write(" ".join(sys.argv[1:]) + "\\n")
+for line in sys.stdin:
+    asked = json.loads(line)
+    log.write(line)
+    log.flush()
+    said, document = "", ["aa", "bb"]
+    if "run" in asked:
+        folder, result = asked["run"]["folder"], asked["run"]["result"]
+        with open(result, "wb") as file:
+            [file.write(open(f"{{folder}}/blobs/{{name}}", "rb").read()) for name in document]
+        said, document = "warning: x\\n", {{"outcome": "passed", "device": os.environ.get("CUDA_VISIBLE_DEVICES")}}
+    print(json.dumps({{"exit": 0, "document": document, "said": said}}), flush=True)
 """
 
 
 @pytest.fixture
-def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path = tmp_path / "t2t"
-    path.write_text(PROGRAM)
+    path.write_text(PROGRAM.format(python=sys.executable))
     path.chmod(0o755)
     monkeypatch.setenv("T2T_BIN", str(path))
-    return path
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    yield path
+    kept: Any = sys.modules.pop(node.KEPT, None)
+    if server := getattr(kept, "server", None):
+        server.end()
 
 
 def perform(**sent: bytes) -> dict[str, Any]:
     return node.perform("{}", None, 2, lambda digests: {digest: sent[digest] for digest in digests if digest in sent})
 
 
+def log(program: Path) -> list[str]:
+    return Path(f"{program}.log").read_text().splitlines()
+
+
 def test_what_the_node_lacks_is_fetched_before_it_performs(program: Path) -> None:
     ended = perform(aa=b"one ", bb=b"two", cc=b"not asked for")
     assert ended == {
         "exit": 0,
-        "document": {"outcome": "passed"},
+        "document": {"outcome": "passed", "device": "1"},
         "said": "warning: x\n",
         "result": b"one two",
         "missing": [],
     }
-    lacks, run = Path(f"{program}.log").read_text().splitlines()
-    parent = f"--parent {os.getpid()}"
-    assert lacks.endswith(parent) and run.endswith(f"--jobs 2 {parent}")
+    started, lacks, run = log(program)
+    assert started == f"perform serve --jobs 2 --parent {os.getpid()}"
+    assert '"lacks"' in lacks and '"run"' in run
 
 
 def test_where_something_was_not_sent_nothing_runs(program: Path) -> None:
     assert perform(aa=b"one") == {"missing": ["bb"]}
-    assert len(Path(f"{program}.log").read_text().splitlines()) == 1
+    assert len(log(program)) == 2
+
+
+def test_one_server_performs_one_action_after_another_as_long_as_the_device_is_the_same(
+    program: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def starts() -> int:
+        return sum(line.startswith("perform serve") for line in log(program))
+
+    sent = {"aa": b"1", "bb": b"2"}
+    assert [perform(**sent)["result"] for _ in range(3)] == [b"12"] * 3
+    assert starts() == 1
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert perform(**sent)["document"]["device"] == "0"
+    assert starts() == 2
+    # One that was killed is started anew.
+    kept: Any = sys.modules[node.KEPT]
+    kept.server.process.kill()
+    kept.server.process.wait()
+    assert perform(**sent)["exit"] == 0
+    assert starts() == 3
 
 
 def test_a_program_that_fails_is_told_with_its_words(program: Path) -> None:

@@ -22,7 +22,8 @@ fn the_counters_of_a_launch_are_read() {
 fn on_hopper_the_instruction_that_loads_constants_through_the_tensor_pipe_is_no_product() {
     let (hopper, ampere) = (metrics([9, 0]), metrics([8, 0]));
     assert!(!hopper.contains(&TENSOR) && ampere.contains(&TENSOR) && ampere.len() + 1 == hopper.len());
-    let told = format!("\"ID\",\"Kernel Name\",\"{TIME}\",\"{PRODUCTS}\",\"{DOUBLES}\"\n\"0\",\"a\",\"10\",\"60\",\"2\"\n");
+    let told =
+        format!("\"ID\",\"Kernel Name\",\"{TIME}\",\"{PRODUCTS}\",\"{DOUBLES}\"\n\"0\",\"a\",\"10\",\"60\",\"2\"\n");
     assert_eq!(counted(&told, 1).unwrap()[0].tensor, Some(62.0));
 }
 
