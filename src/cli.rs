@@ -33,6 +33,7 @@ mod doctor;
 mod edit;
 mod edits;
 mod error;
+mod executor;
 mod explain;
 mod export;
 mod held;
@@ -239,7 +240,7 @@ enum Command {
         #[command(subcommand)]
         command: cache::CacheCommand,
     },
-    /// Perform one action of a workspace on another machine: pack, lacks, run
+    /// Perform one action of a workspace on another machine: pack, lacks, facts, run
     #[command(hide = true)]
     Perform {
         #[command(subcommand)]

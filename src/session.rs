@@ -38,6 +38,7 @@ use t2t_store::store::journal::{Journal, Loaded};
 
 mod architectures;
 mod baselines;
+mod driver;
 mod elsewhere;
 mod files;
 mod generated;
@@ -50,6 +51,7 @@ mod options;
 mod part;
 mod rounds;
 
+pub(crate) use self::driver::keep as keep_driver;
 pub(crate) use self::elsewhere::{published_of, published_of_no_op, records_path};
 pub use self::generated::Overwrite;
 pub(crate) use self::generated::{
@@ -66,7 +68,8 @@ use self::files::{asset_digest, catalogue, files, made_file, templates};
 use self::generated::{Generated, choose, generated};
 use self::interpreter::{Asked, asked, witnesses_of};
 use self::known::{Reading, add_published, has_unknown_kernels, known};
-use self::lane::{device_of, devices, elsewhere, models, targets};
+pub(crate) use self::lane::models;
+use self::lane::{device_of, devices, elsewhere, targets};
 use self::looked::declared;
 
 /// The file that makes a folder a workspace.
@@ -220,9 +223,10 @@ impl Session {
             return Err(untrusting());
         }
         let taken = |published: Published| if options.require_signed { published.only_signed() } else { published };
-        let taken = |place: &Path| taken(results::read(place, Some(&spec.trust)));
         let models = models(root)?;
-        let elsewhere = options.as_device.as_deref().map(|name| elsewhere(root, name, &models, taken)).transpose()?;
+        let looked = (&mut fingerprints, |place: &Path| taken(results::read(place, Some(&spec.trust))));
+        let name = options.as_device.as_deref();
+        let elsewhere = name.map(|name| elsewhere([root, &cache], name, &models, options, looked)).transpose()?;
         let (device, published) = elsewhere.unzip();
         let device = device.unwrap_or_else(|| device_of(&devices, &models));
         let (catalogue, catalogue_digest) = catalogue(root, &cache)?;

@@ -26,35 +26,40 @@ use t2t_store::store::lock::Lock;
 use t2t_store::store::noop_cache::NoopCache;
 
 use super::answer::{self, Told};
+use super::cluster::{Joined, Ready};
 use super::edit::{self, Ahead, Edited};
 use super::error::CliError;
 use super::outputs::Outputs;
 use super::remote::OpenedRemote;
-use super::running::stop_on_signal;
+use super::running::{Running, stop_on_signal};
 use super::unchanged::{self, Since};
-use super::{BuildArguments, Common, add, cluster, context, init, measured, setup, streams, totals};
+use super::{BuildArguments, Common, add, cluster, context, executor, init, measured, setup, streams, totals};
 use crate::engine::{self, Report, Settings};
 use crate::reporter::Reporter;
-use crate::session::{self, Chosen, Overwrite, Probing, Session};
+use crate::session::{self, Chosen, Options, Overwrite, Probing, Session};
 
 /// Runs the command.
 pub(crate) fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
     let mut outputs = Outputs::open(common, arguments)?;
-    let ended = build_and_tell(common, arguments, &mut outputs);
+    let ended = build_and_tell(common, arguments, &mut Going::default(), &mut outputs);
     if let Err(error) = &ended {
         outputs.fail(error);
     }
     ended
 }
 
-fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Outputs) -> Result<u8, CliError> {
+fn build_and_tell(
+    common: &Common,
+    arguments: &BuildArguments,
+    going: &mut Going,
+    outputs: &mut Outputs,
+) -> Result<u8, CliError> {
     let start = Instant::now();
     let root = context::workspace().map_err(|error| add::hinted(error, &arguments.targets))?;
     let command = env::args().collect::<Vec<_>>().join(" ");
-    let interrupt = Interrupt::default();
-    let mut signals = None;
     let _lock = Lock::take(&root.join("cache"), &command, |holder| {
-        signals = Some(stop_on_signal(&interrupt));
+        // Where it cannot be taken now that is said below.
+        let _ = going.running();
         let what = "the workspace's lock, cache/lock".to_owned();
         outputs.report(&Event::Waiting { what, holder: holder.to_owned() });
     })
@@ -66,11 +71,13 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     if let Since::Nothing(told) = &since {
         return Ok(unchanged::tell_again(told, outputs, start));
     }
-    let running = signals.unwrap_or_else(|| stop_on_signal(&interrupt))?;
-    let remote = OpenedRemote::default();
+    let running = going.running()?;
+    let Going { joined, interrupt, remote, .. } = going;
     let edited = match (since, &place) {
-        (Since::Edits(edits), Some(place)) if !arguments.fail_fast && cluster::named(arguments).is_none() => {
-            let within = (&interrupt, &running, &remote);
+        (Since::Edits(edits), Some(place))
+            if !arguments.fail_fast && executor::named(arguments.on.as_deref()).is_none() =>
+        {
+            let within = (&*interrupt, &running, &*remote);
             edit::build(common, arguments, *edits, place, outputs, within, start)?
         }
         _ => Edited::Part(Ahead::default()),
@@ -89,29 +96,31 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     }
     let is_first = fs::stat(&root.join("cache/journal")).is_none();
     let own = arguments.require_signed.then(|| OwnStore::under(&root));
-    let session = open(common, arguments, &root, own.as_ref(), &interrupt)?;
-    running.hold(&session.pool);
-    let wanted = wanted(&session, arguments)?;
-    let settings = cluster::settings(common, arguments, (&session, &wanted), &remote, &interrupt)?;
-    let mut told = setup::introduction(common, &session, settings.nodes.as_deref());
-    told.extend(setup::passed_over(arguments, &session));
+    let ready = cluster::ready((common, arguments), joined, remote, interrupt, || {
+        let session = open(common, arguments, &root, own.as_ref(), interrupt)?;
+        running.hold(&session.pool);
+        let wanted = wanted(&session, arguments)?;
+        Ok((session, wanted))
+    })?;
+    let mut told = introduction(common, arguments, &ready);
+    let Ready { session, wanted, settings, .. } = ready;
+    context::warn(&session);
     if is_first && let Some(text) = init::unignored(&root) {
         outputs.report(&Event::Note { text });
     }
-    told.push(setup::started(&session, &wanted, &settings));
     for event in told.iter().filter(|_| !ahead.is_introduced()) {
         outputs.report(event);
     }
     let mut failures = Vec::new();
     let mut tally = Tally::default();
     cores::keep_off_devices(&settings.shares);
-    let built = engine::build(&session, &wanted, &settings, &interrupt, &mut |event| {
+    let built = engine::build(&session, &wanted, &settings, interrupt, &mut |event| {
         if !ahead.repeats(&event) {
             outputs.report(&event);
         }
         failures.extend(Some(event).filter(|event| matches!(event, Event::Failure { .. })));
     });
-    engine::drain_remote(&settings, &interrupt, &mut |event| outputs.report(&event));
+    engine::drain_remote(&settings, interrupt, &mut |event| outputs.report(&event));
     if let Err(error) = session.sources.save() {
         outputs.report(&Event::Warning { text: format!("cannot keep what is known of the sources: {error}") });
     }
@@ -130,10 +139,8 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     tell_outdated_pages(&session, &report);
     let missing = missing(&session, &report, arguments);
     let summaries = answer::summaries(&session, &report);
-    let mut table = table(&summaries);
-    if arguments.figures {
-        table += &measured::figures(&session, &wanted, &report);
-    }
+    let figures = arguments.figures.then(|| measured::figures(&session, &wanted, &report));
+    let table = table(&summaries) + &figures.unwrap_or_default();
     streams::print(&table);
     // What is told of nodes is not said again by a build that asks none.
     if let Some(place) = place.as_ref().filter(|_| settings.nodes.is_none()) {
@@ -149,6 +156,34 @@ fn build_and_tell(common: &Common, arguments: &BuildArguments, outputs: &mut Out
     mem::forget(report);
     written.and(outputs.close())?;
     Ok(exit_code)
+}
+
+/// What builds of one command share.
+#[derive(Default)]
+struct Going {
+    joined: Joined,
+    remote: OpenedRemote,
+    interrupt: Interrupt,
+    /// What a signal stops, once signals are taken.
+    running: Option<Running>,
+}
+
+impl Going {
+    /// Takes signals from here on, and returns what they stop.
+    fn running(&mut self) -> Result<Running, CliError> {
+        let running = self.running.take().map_or_else(|| stop_on_signal(&self.interrupt), Ok)?;
+        Ok(self.running.insert(running).clone())
+    }
+}
+
+/// Returns what is told before anything is decided.
+fn introduction(common: &Common, arguments: &BuildArguments, ready: &Ready) -> Vec<Event> {
+    let Ready { session, wanted, settings, told } = ready;
+    let mut events = setup::introduction(common, session, settings.nodes.as_deref());
+    events.extend(told.iter().cloned());
+    events.extend(setup::passed_over(arguments, session));
+    events.push(setup::started(session, wanted, settings));
+    events
 }
 
 /// Opens the workspace at `root`; the build's `own` store stands in for its own where there is one.
@@ -167,7 +202,11 @@ fn open(
     let overwrite = if arguments.overwrite { Overwrite::Yes } else { Overwrite::No };
     let generator =
         arguments.generator.clone().map(|generator| Chosen { generator, targets: arguments.targets.written() });
-    let session = context::open_to_build(common, &arguments.targets, probing, (overwrite, generator), interrupt)?;
+    let options = context::options(common, root, probing);
+    let configurations = arguments.targets.configurations();
+    let on_cluster = executor::named(arguments.on.as_deref()).is_some();
+    let options = Options { on_cluster, configurations, overwrite, generator, ..options };
+    let session = Session::open(root, &options, interrupt)?;
     session.expect(reading);
     Ok(session)
 }

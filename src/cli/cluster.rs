@@ -1,4 +1,4 @@
-//! `--on`: the cluster whose nodes perform what depends on a device.
+//! The cluster whose nodes perform what depends on a device. It is joined once for all builds of a command.
 //!
 //! A build that has nothing for them starts no driver, and does not ask the cluster. It does not know how actions are sent.
 
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use t2t_host::cluster::{Cluster, NoCluster};
 use t2t_host::interrupt::Interrupt;
+use t2t_model::event::Event;
 use t2t_plan::graph::Wanted;
 use t2t_plan::schedule::Settled;
 use t2t_store::fs;
@@ -15,54 +16,115 @@ use t2t_store::fs;
 use super::error::CliError;
 use super::plan::plans;
 use super::remote::OpenedRemote;
-use super::{BuildArguments, Common, context, setup};
+use super::{BuildArguments, Common, context, executor, setup};
 use crate::engine::{Children, Nodes, Settings, is_for_nodes};
-use crate::session::{Probing, Session};
+use crate::session::{self, Probing, Session};
 
-/// Returns the cluster that was named, if one was: by `--on`, else `$T2T_EXECUTOR`.
-pub(crate) fn named(arguments: &BuildArguments) -> Option<String> {
-    let variable = || context::variable("T2T_EXECUTOR").and_then(|value| value.into_string().ok());
-    arguments.on.clone().or_else(variable).filter(|address| !address.is_empty())
+mod fit;
+
+use self::fit::{Fit, fit};
+
+/// The cluster that was joined, if one was.
+#[derive(Debug, Default)]
+pub(crate) struct Joined(Option<Arc<Cluster>>);
+
+/// What a build is run with.
+pub(crate) struct Ready {
+    pub(crate) session: Session,
+    pub(crate) wanted: Wanted,
+    pub(crate) settings: Settings,
+    /// What is to be told of nodes that are not used.
+    pub(crate) told: Vec<Event>,
 }
 
-/// Returns how a build is run: nodes perform what depends on a device, if a cluster was named and something of that would run.
-pub(crate) fn settings(
-    common: &Common,
-    arguments: &BuildArguments,
-    (session, wanted): (&Session, &Wanted),
+/// Returns how a build is run: nodes perform what depends on a device, if a cluster was named and something of that would run. `open` opens the workspace, and says what is
+/// wanted. It is called again where the nodes have another driver than was known.
+pub(crate) fn ready(
+    (common, arguments): (&Common, &BuildArguments),
+    joined: &mut Joined,
     remote: &OpenedRemote,
     interrupt: &Interrupt,
-) -> Result<Settings, CliError> {
-    let settings = setup::settings(common, arguments, session, remote)?;
-    let Some(address) = named(arguments).filter(|_| !arguments.require_cached) else { return Ok(settings) };
-    is_address(&address)?;
-    let plans = plans(session, wanted)?;
-    if !plans
-        .iter()
-        .any(|plan| plan.settled == Settled::Planned && is_for_nodes(&session.graph.action(plan.index).identity))
-    {
-        return Ok(settings);
+    open: impl Fn() -> Result<(Session, Wanted), CliError>,
+) -> Result<Ready, CliError> {
+    let (mut session, mut wanted) = open()?;
+    let named = executor::named(arguments.on.as_deref()).filter(|_| !arguments.require_cached);
+    let mut lent = None;
+    let mut told = Vec::new();
+    if let Some(address) = &named {
+        is_address(address)?;
+        if has_for_nodes(&session, &wanted)? {
+            let cluster = joined.join(common, &session, address, interrupt)?;
+            let found = fitting(&cluster, &session, address)?;
+            told.extend(found.unused.iter().map(fit::Unused::event));
+            if found.driver != session.inventory.device.driver {
+                keep(&session, found.driver.as_deref().unwrap_or_default())?;
+                (session, wanted) = open()?;
+            }
+            // With the driver that there is, results may stand after all.
+            lent = has_for_nodes(&session, &wanted)?.then_some((cluster, found));
+        }
     }
-    let nodes = lent(common, session, &address, interrupt)?;
-    Ok(Settings { nodes: Some(Arc::new(nodes)), children: Children::All, ..settings })
+    let settings = setup::settings(common, arguments, &session, remote)?;
+    let Some((cluster, found)) = lent else { return Ok(Ready { session, wanted, settings, told }) };
+    let architectures = context::options(common, &session.root, Probing::Never).architectures;
+    let nodes = Arc::new(Nodes { cluster, seats: found.seats, architectures });
+    let settings = Settings { nodes: Some(nodes), children: Children::All, ..settings };
+    Ok(Ready { session, wanted, settings, told })
 }
 
-/// Returns what the cluster lends. Fails where it cannot be used, or lends nothing.
-fn lent(common: &Common, session: &Session, address: &str, interrupt: &Interrupt) -> Result<Nodes, CliError> {
-    let python = context::variable("T2T_RAY_PYTHON").filter(|path| !path.is_empty()).map(PathBuf::from);
-    let python = python.or_else(|| context::python(common, session.root.clone()).map(|python| python.path));
-    let python = python.ok_or_else(|| {
-        CliError::misuse("no Python was found for the driver of the cluster", "name one with `--python`")
-    })?;
-    let scratch = session.cache.join("scratch").join(context::process().to_string()).join("results");
-    fs::make_folder(&scratch).context("cannot write to `cache/`")?;
-    let cluster = Cluster::start(&python, address, &scratch, || interrupt.is_set()).map_err(unusable)?;
-    let nodes = Nodes::of(cluster, context::options(common, &session.root, Probing::Never).architectures);
-    if nodes.seats.is_empty() {
+/// Returns whether something would run that nodes perform.
+fn has_for_nodes(session: &Session, wanted: &Wanted) -> Result<bool, CliError> {
+    let is_for = |index| is_for_nodes(&session.graph.action(index).identity);
+    Ok(plans(session, wanted)?.iter().any(|plan| plan.settled == Settled::Planned && is_for(plan.index)))
+}
+
+impl Joined {
+    /// Returns the cluster, which is joined if it was not. Fails where it cannot be used.
+    fn join(
+        &mut self,
+        common: &Common,
+        session: &Session,
+        address: &str,
+        interrupt: &Interrupt,
+    ) -> Result<Arc<Cluster>, CliError> {
+        if let Some(cluster) = &self.0 {
+            return Ok(Arc::clone(cluster));
+        }
+        let python = context::variable("T2T_RAY_PYTHON").filter(|path| !path.is_empty()).map(PathBuf::from);
+        let python = python.or_else(|| context::python(common, session.root.clone()).map(|python| python.path));
+        let python = python.ok_or_else(|| {
+            CliError::misuse("no Python was found for the driver of the cluster", "name one with `--python`")
+        })?;
+        let scratch = session.cache.join("scratch").join(context::process().to_string()).join("results");
+        fs::make_folder(&scratch).context("cannot write to `cache/`")?;
+        let cluster = Cluster::start(&python, address, &scratch, || interrupt.is_set()).map_err(unusable)?;
+        Ok(Arc::clone(self.0.insert(Arc::new(cluster))))
+    }
+}
+
+/// Returns which nodes of the cluster fit the build. Fails where none does.
+fn fitting(cluster: &Cluster, session: &Session, address: &str) -> Result<Fit, CliError> {
+    let (device, models) = (&session.inventory.device, session::models(&session.root)?);
+    let found = fit(&cluster.nodes(), device, session.is_elsewhere, &models);
+    if !found.seats.is_empty() {
+        return Ok(found);
+    }
+    if found.unused.is_empty() {
         let message = format!("no node of the cluster at {address} lends a device");
         return Err(CliError::misuse(message, "start its nodes with `ray start --num-gpus N`"));
     }
-    Ok(nodes)
+    let why: Vec<String> = found.unused.iter().map(|unused| format!("{}: {}", unused.node, unused.why)).collect();
+    let message = format!("no node of the cluster at {address} fits a build for {}: {}", device.class, why.join("; "));
+    Err(CliError::misuse(
+        message,
+        "`--as-device` names the model; `t2t perform facts` on a node says what t2t sees there",
+    ))
+}
+
+/// Keeps what the nodes said of the driver of the session's model.
+fn keep(session: &Session, driver: &str) -> Result<(), CliError> {
+    let class = session.inventory.device.class.to_string();
+    Ok(session::keep_driver(&session.cache, &class, driver).context("cannot write to `cache/nodes/`")?)
 }
 
 fn is_address(address: &str) -> Result<(), CliError> {

@@ -15,10 +15,11 @@ use t2t_store::results::Published;
 use t2t_store::store::lock::Lock;
 
 use super::error::CliError;
+use super::executor;
 use super::running::stop_on_signal;
 use super::streams::say;
 use super::{Common, Targets};
-use crate::session::{self, Chosen, Options, Overwrite, Probing, Session};
+use crate::session::{self, Options, Overwrite, Probing, Session};
 
 /// Returns a variable of the environment.
 pub(crate) fn variable(name: &str) -> Option<OsString> {
@@ -88,9 +89,7 @@ pub(crate) fn open_locked(common: &Common, elsewhere: &str) -> Result<(Lock, Int
 
 fn opened(options: &Options, interrupt: &Interrupt) -> Result<Session, CliError> {
     let session = Session::open(&workspace()?, options, interrupt)?;
-    for published in &session.published {
-        warn_of(published, &session);
-    }
+    warn(&session);
     Ok(session)
 }
 
@@ -107,6 +106,7 @@ pub(crate) fn options(common: &Common, root: &Path, probing: Probing) -> Options
         python: python(common, root.to_owned()),
         device: common.device.clone(),
         as_device: common.as_device.clone(),
+        on_cluster: executor::named(None).is_some(),
         cache: None,
         visible: env::var("CUDA_VISIBLE_DEVICES").ok(),
         search: search(),
@@ -144,19 +144,8 @@ pub(crate) fn open_for(
     probing: Probing,
     interrupt: &Interrupt,
 ) -> Result<Session, CliError> {
-    open_to_build(common, targets, probing, (Overwrite::No, None), interrupt)
-}
-
-/// Opens the workspace around the current folder, for a build that may overwrite kernel files, and that may ask another generator.
-pub(crate) fn open_to_build(
-    common: &Common,
-    targets: &Targets,
-    probing: Probing,
-    (overwrite, generator): (Overwrite, Option<Chosen>),
-    interrupt: &Interrupt,
-) -> Result<Session, CliError> {
     let options = options(common, &workspace()?, probing);
-    opened(&Options { configurations: targets.configurations(), overwrite, generator, ..options }, interrupt)
+    opened(&Options { configurations: targets.configurations(), ..options }, interrupt)
 }
 
 /// Opens the workspace around the current folder, to take only results that are signed by somebody whom ops.yaml trusts. Its store is the folder `cache`, which is empty:
@@ -170,7 +159,8 @@ pub(crate) fn open_signed(
 ) -> Result<Session, CliError> {
     let options = options(common, &workspace()?, probing);
     let (configurations, cache) = (targets.configurations(), Some(cache.to_owned()));
-    opened(&Options { configurations, cache, require_signed: true, ..options }, interrupt)
+    let options = Options { configurations, cache, require_signed: true, ..options };
+    Ok(Session::open(&workspace()?, &options, interrupt)?)
 }
 
 /// Returns the folder for bytecode of installed packages: `$T2T_BYTECODE`, and none where that is empty, else one in the user's cache (XDG Base Directory Specification).
@@ -205,6 +195,11 @@ pub(crate) fn warn_of_unknown_versions(common: &Common, session: &Session) -> Re
     Ok(())
 }
 
+/// Says what of the published results of a session cannot be used.
+pub(crate) fn warn(session: &Session) {
+    session.published.iter().for_each(|published| warn_of(published, session));
+}
+
 /// Says what of published results cannot be used.
 pub(crate) fn warn_of(published: &Published, session: &Session) {
     let relative = |text: &str| text.replace(&format!("{}/", session.root.display()), "");
@@ -214,7 +209,7 @@ pub(crate) fn warn_of(published: &Published, session: &Session) {
     for objection in &published.objections {
         say(&format!("warning: {}; it counts as unsigned", relative(objection)));
     }
-    if published.facts.is_none() {
+    if published.facts.is_none() && session.inventory.device.driver.is_none() {
         let place = published.place.display().to_string();
         say(&format!("warning: `{}` has no `device.json` that can be read: the driver is not known", relative(&place)));
     }

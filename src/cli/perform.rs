@@ -6,13 +6,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use serde_json::json;
+use t2t_host::device::Models;
+use t2t_host::facts::Facts;
 use t2t_model::bundle::Bundle;
 use t2t_model::digest::Digest;
-use t2t_store::fs;
 use t2t_store::node::Node;
+use t2t_store::{assets, fs};
 
 use super::error::CliError;
 use super::{Common, complete, context, streams};
+use crate::session::Probing;
 
 mod pack;
 mod performer;
@@ -43,6 +47,8 @@ pub(crate) enum PerformCommand {
         #[command(flatten)]
         node: NodeArguments,
     },
+    /// On the other machine: print what it tells of itself as JSON: t2t's version, and of each device its model, class and driver
+    Facts,
     /// On the other machine: perform the action, and write its result to a file that `t2t cache import` takes
     Run {
         /// The folder of the bundle
@@ -78,6 +84,7 @@ pub(crate) fn perform(common: &Common, command: &PerformCommand) -> Result<u8, C
     match command {
         PerformCommand::Pack { target, folder } => pack::pack(common, target, folder),
         PerformCommand::Lacks { folder, node } => lacks(folder, node),
+        PerformCommand::Facts => facts(common),
         PerformCommand::Run { folder, result, jobs, node } => run::run(common, (folder, result), node.open()?, *jobs),
         PerformCommand::Serve { jobs, node } => serve::serve(common, node.open()?, *jobs),
     }
@@ -104,6 +111,16 @@ fn lacks(folder: &Path, node: &NodeArguments) -> Result<u8, CliError> {
 
 fn lacking(node: &Node, folder: &Path) -> Result<Vec<Digest>, CliError> {
     Ok(node.lacks(&read(folder)?).context("cannot read the folder of this node")?)
+}
+
+/// Prints what this machine tells of itself.
+fn facts(common: &Common) -> Result<u8, CliError> {
+    let models = Models::read(assets::carried(assets::DEVICES).unwrap_or_default())
+        .context("cannot read the table of devices")?;
+    let options = context::options(common, Path::new("/"), Probing::Never);
+    let facts = Facts::here(env!("CARGO_PKG_VERSION"), options.visible.as_deref(), options.driver.as_deref(), &models);
+    streams::print(&format!("{}\n", json!(facts)));
+    Ok(0)
 }
 
 /// Returns the bundle that lies in `folder`.

@@ -63,6 +63,11 @@ impl Run<'_, '_> {
         let ticket = slot.ticket;
         let sent = match self.bundled(index, &nodes, ticket) {
             Ok((bundle, blobs)) => Sent { node: nodes.seats[number].node.clone(), bundle, blobs },
+            // What is not kept any more, or came without it as published compiles do, is made again here.
+            Err(NoBundle::Blob(error)) => {
+                self.in_flight.dispatcher().handle(Told::Ended(ticket));
+                return Err(self.lost(&error));
+            }
             Err(error) => {
                 self.in_flight.dispatcher().handle(Told::Ended(ticket));
                 self.has_withheld = true;

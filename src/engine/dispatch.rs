@@ -206,7 +206,7 @@ impl Run<'_, '_> {
         Ok(serde_json::from_slice(&bytes).unwrap_or_default())
     }
 
-    fn lost(&self, error: &Unavailable) -> Stop {
+    pub(super) fn lost(&self, error: &Unavailable) -> Stop {
         let source = self.schedule.source_of(error.digest());
         match source {
             Some(source) => Stop::Lost { blob: error.to_string(), source },

@@ -37,6 +37,21 @@ impl Run<'_, '_> {
             needed.all(|(_, blob)| self.cas.get(blob.digest).is_ok())
         };
         let records = self.session.graph.indices().filter_map(standing);
-        records.filter(|record| !is_whole(record)).map(|record| record.key).collect()
+        let damaged = records.filter(|record| !is_whole(record)).map(|record| record.key);
+        damaged.chain(self.without_kernels()).collect()
+    }
+
+    /// Returns the keys of the results whose compiled kernels are gone, and that actions take with them to nodes.
+    fn without_kernels(&self) -> BTreeSet<Digest> {
+        let graph = &self.session.graph;
+        let goes = graph.indices().filter(|index| {
+            self.goes_away(*index) && self.wanted[index.number()] && self.schedule.settled(*index).is_none()
+        });
+        let taken = goes.flat_map(|index| graph.dependencies(index)).filter_map(|(source, _)| {
+            let record = self.schedule.settled(source).and_then(Settled::record)?;
+            let mut kernels = record.outputs.iter().filter(|(name, _)| !is_published(name));
+            kernels.any(|(_, blob)| self.cas.get(blob.digest).is_err()).then_some(record.key)
+        });
+        taken.collect()
     }
 }

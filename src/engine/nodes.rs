@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde_json::Value;
 use t2t_host::cluster::{Asked, Cluster, End};
@@ -22,8 +23,8 @@ pub(crate) struct Seat {
 /// What a cluster lends.
 #[derive(Debug)]
 pub(crate) struct Nodes {
-    pub(crate) cluster: Cluster,
-    /// The devices that there were when the build began, node by node.
+    pub(crate) cluster: Arc<Cluster>,
+    /// The devices that there were when the build began, of the nodes that fit it, node by node.
     pub(crate) seats: Vec<Seat>,
     /// `$TORCH_CUDA_ARCH_LIST`, which bundles tell the nodes.
     pub(crate) architectures: Option<String>,
@@ -55,16 +56,6 @@ pub(super) struct Sent {
 }
 
 impl Nodes {
-    /// Returns what the cluster lends now.
-    pub(crate) fn of(cluster: Cluster, architectures: Option<String>) -> Self {
-        let of_node = |node: t2t_host::cluster::Node| {
-            let (id, name) = (node.id, node.name);
-            (0..node.gpus).map(move |number| Seat { node: id.clone(), lane: format!("{name}/{number}") })
-        };
-        let seats = cluster.nodes().into_iter().flat_map(of_node).collect();
-        Self { cluster, seats, architectures }
-    }
-
     /// Returns how many nodes lend devices.
     pub(crate) fn count(&self) -> usize {
         self.seats.iter().map(|seat| &seat.node).collect::<BTreeSet<_>>().len()

@@ -11,9 +11,10 @@ use t2t_model::action::DeviceClass;
 use t2t_plan::graph::expand::Device;
 use t2t_spec::Spec;
 use t2t_store::assets;
+use t2t_store::fingerprint::Fingerprint;
 use t2t_store::results::{self, Published};
 
-use super::{DeviceChoice, NoSession, Options};
+use super::{DeviceChoice, NoSession, Options, driver};
 
 pub(crate) fn models(root: &Path) -> Result<Models, NoSession> {
     let bytes = assets::read(root, assets::DEVICES).unwrap_or_default();
@@ -44,12 +45,15 @@ pub(crate) fn devices(options: &Options) -> Result<Vec<device::Device>, NoSessio
     Ok(found)
 }
 
-/// Returns the device lane of a model that this machine need not have, with what is published of it, as `read` takes it from a folder.
+/// Returns the device lane of a model that this machine need not have, with what is published of it, as `read` takes it from a folder. Its driver is that of the nodes of a
+/// cluster, where one is named, and that of what is published where one is not; where the one does not say it, that of the other. Adds what was looked at to
+/// `fingerprints`.
 pub(crate) fn elsewhere(
-    root: &Path,
+    [root, cache]: [&Path; 2],
     name: &str,
     models: &Models,
-    read: impl Fn(&Path) -> Published,
+    options: &Options,
+    (fingerprints, read): (&mut Vec<Fingerprint<'static>>, impl Fn(&Path) -> Published),
 ) -> Result<(Device, Published), NoSession> {
     let published = |id: &str| read(&results::folder(root, id));
     if name == DeviceClass::Interpreter.to_string() {
@@ -64,7 +68,10 @@ pub(crate) fn elsewhere(
         });
     };
     let published = published(&id);
-    let driver = published.facts.as_ref().and_then(|facts| facts.driver.clone());
+    fingerprints.push(driver::fingerprint(root, &id));
+    let there = driver::known(cache, &id);
+    let said = published.facts.as_ref().and_then(|facts| facts.driver.clone());
+    let driver = if options.on_cluster { there.or(said) } else { said.or(there) };
     Ok((Device { class: DeviceClass::Cuda(id), architecture: device::architecture(&row), driver }, published))
 }
 

@@ -21,6 +21,8 @@ pub struct Options {
     pub device: DeviceChoice,
     /// `--as-device`: the model of a device that this machine need not have.
     pub as_device: Option<String>,
+    /// Whether a cluster is named: then what its nodes told of the driver of `as_device` counts before what is published.
+    pub on_cluster: bool,
     /// The store, where it is not the workspace's own.
     pub cache: Option<PathBuf>,
     /// `$CUDA_VISIBLE_DEVICES`.

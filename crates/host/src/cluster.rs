@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use t2t_model::digest::Digest;
 use t2t_store::secrets;
 
-/// The protocol; `python/api/t2t_ray/messages.py` has the same number. 1: first.
-const VERSION: u32 = 1;
+/// The protocol; `python/api/t2t_ray/messages.py` has the same number. 1: first. 2: nodes tell their devices.
+const VERSION: u32 = 2;
 
 /// The module of the driver.
 const MODULE: &str = "t2t_ray";
@@ -46,6 +46,10 @@ pub struct Node {
     pub gpus: usize,
     /// What its owner says of it.
     pub labels: BTreeMap<String, String>,
+    /// What `t2t perform facts` says there. None of one that lends no device, and of one that came later.
+    pub facts: Option<Value>,
+    /// Why it says nothing, where it was asked.
+    pub fault: Option<String>,
 }
 
 /// An action for a node.
@@ -148,7 +152,7 @@ impl fmt::Debug for Cluster {
 }
 
 impl Cluster {
-    /// Starts the driver of the cluster at `address` with this interpreter, and returns once it says which nodes there are. Results come into the folder `scratch`, which is
+    /// Starts the driver of the cluster at `address` with this interpreter, and returns once it says which nodes there are, and what they have. Results come into the folder `scratch`, which is
     /// there. Fails where the cluster cannot be used, and once `stopped` is true.
     pub fn start(python: &Path, address: &str, scratch: &Path, stopped: impl Fn() -> bool) -> Result<Self, NoCluster> {
         let fails = |source| NoCluster::Start { python: python.to_owned(), source };

@@ -107,6 +107,12 @@ impl Models {
         Some((id.clone(), row))
     }
 
+    /// Returns the id of the model with this name, as the driver gives it, whether the table has it or not.
+    #[must_use]
+    pub fn id_of(&self, name: &str) -> String {
+        self.find(name).map_or_else(|| plain_id(name), |(id, _)| id)
+    }
+
     /// Returns all ids, sorted.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)

@@ -5,6 +5,7 @@
 pub mod worker;
 pub mod cores;
 pub mod device;
+pub mod facts;
 pub mod toolchain;
 pub mod author;
 pub mod cluster;

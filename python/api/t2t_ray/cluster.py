@@ -68,6 +68,7 @@ class Cluster:
                 )
                 raise Unreachable(f"cannot reach the Ray cluster at {address}: {first_lines(error)}", hint) from error
         self.perform_there = ray.remote(node.remotely)
+        self.tell_there = ray.remote(node.facts)
         self.gpus: dict[str, int] = {}
 
     def nodes(self) -> list[Node]:
@@ -85,6 +86,12 @@ class Cluster:
         """Return a reference to bytes, which are there for as long as somebody holds it."""
         return ray.put(blob)
 
+    def ask(self, id: str, then: Callable[[], None]) -> Task:
+        """Have a node tell its facts, which takes none of its devices and cores. `then` is called as `submit` does."""
+        where = NodeAffinitySchedulingStrategy(id, soft=False)
+        options = {"num_gpus": 0, "num_cpus": 0, "max_retries": 0, "scheduling_strategy": where}
+        return Task(self.tell_there.options(**options).remote(), then)
+
     def submit(self, asked: Perform, refs: Mapping[str, Any], then: Callable[[], None]) -> Task:
         """Have the node of `asked` perform it, with the blobs of `refs`. `then` is called from a thread of Ray's when it is over."""
         where = NodeAffinitySchedulingStrategy(asked.node, soft=False)
@@ -99,7 +106,7 @@ class Cluster:
 
 
 class Task:
-    """An action that was submitted."""
+    """What was submitted."""
 
     def __init__(self, ref: Any, then: Callable[[], None]) -> None:
         self.ref = ref
@@ -107,7 +114,7 @@ class Task:
         self.future.add_done_callback(lambda _: then())
 
     def result(self) -> dict[str, Any]:
-        """Return what `node.perform` returned, once it is over. Raises RayError where the cluster failed it."""
+        """Return what it returned, once it is over. Raises RayError where the cluster failed it."""
         return self.future.result(timeout=0)
 
     def cancel(self) -> None:

@@ -6,10 +6,12 @@ Ray does not fail what runs on a node that is frozen or cut off. So an action is
 from __future__ import annotations
 
 import contextlib
+import functools
 import queue
 import threading
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -18,12 +20,15 @@ from t2t_ray.messages import Asked, Cancel, Ended, Fault, Lost, Malformed, Node,
 LOOK = 0.5
 """How often the nodes are looked at, in seconds."""
 
+ANSWER = 120.0
+"""How long a node may take to tell its facts, in seconds: a worker of Ray has to start there first."""
+
 PATIENCE = 3.0
 """How long what was cancelled may take to end before the driver leaves, in seconds."""
 
 
 class Submitted(Protocol):
-    """An action that the cluster performs."""
+    """What a node does: an action, or telling its facts."""
 
     def result(self) -> dict[str, Any]: ...
 
@@ -37,6 +42,8 @@ class Performs(Protocol):
 
     def put(self, blob: bytes) -> Any: ...
 
+    def ask(self, id: str, then: Any) -> Submitted: ...
+
     def submit(self, asked: Perform, refs: dict[str, Any], then: Any) -> Submitted: ...
 
     def leave(self) -> None: ...
@@ -49,10 +56,16 @@ class Driver:
         self.cluster = cluster
         self.scratch = scratch
         self.out = out
-        self.events: queue.SimpleQueue[Asked | int | None] = queue.SimpleQueue()
+        self.events: queue.SimpleQueue[Asked | int | str | None] = queue.SimpleQueue()
+        """What t2t says, the number of an action that is over, the id of a node that has told its facts, the end."""
         self.running: dict[int, tuple[Perform, Submitted]] = {}
         self.nodes: list[Node] = []
-        self.has_looked = False
+        self.asking: dict[str, Submitted] | None = None
+        """By node, who has not told its facts. None before anybody was asked."""
+        self.asked = 0.0
+        self.facts: dict[str, tuple[dict[str, Any] | None, str | None]] = {}
+        """By node, what it told, or why it told nothing."""
+        self.has_told = False
         self.has: dict[str, set[str]] = {}
         """By node, the digests that it has as far as is known."""
         self.refs: dict[str, Any] = {}
@@ -97,7 +110,7 @@ class Driver:
         finally:
             self.events.put(None)
 
-    def handle(self, event: Asked | int) -> None:
+    def handle(self, event: Asked | int | str) -> None:
         """Do what t2t asks, or take what is over."""
         if isinstance(event, Perform):
             self.submit(event, event.blobs.keys() - self.has.get(event.node, set()))
@@ -105,6 +118,8 @@ class Driver:
             self.cancel(event.id)
         elif isinstance(event, int):
             self.land(event)
+        elif isinstance(event, str):
+            self.hear(event)
 
     def submit(self, asked: Perform, digests: Iterable[str]) -> None:
         """Submit an action with the blobs of these digests."""
@@ -159,17 +174,59 @@ class Driver:
             _, submitted = self.running.pop(id)
             submitted.cancel()
 
+    def ask(self) -> dict[str, Submitted]:
+        """Ask the nodes that lend devices for their facts, and return them."""
+        self.asked = time.monotonic()
+        asked = [node.id for node in self.nodes if node.gpus > 0]
+        return {id: self.cluster.ask(id, functools.partial(self.events.put, id)) for id in asked}
+
+    def hear(self, id: str) -> None:
+        """Take the facts of a node, and tell of all nodes once it is the last."""
+        submitted = self.asking.pop(id, None) if self.asking else None
+        if submitted is None:
+            return
+        try:
+            said = submitted.result()
+            self.facts[id] = (said["document"], said["said"] if said["document"] is None else None)
+        except Exception as error:  # noqa: BLE001 (whatever Ray raises is the cluster's fault)
+            self.facts[id] = (None, reason(error))
+        self.introduce()
+
+    def give_up(self, id: str, why: str) -> None:
+        """Wait for the facts of a node no more."""
+        if self.asking:
+            self.asking.pop(id).cancel()
+            self.facts[id] = (None, why)
+
+    def introduce(self) -> None:
+        """Tell of all nodes, if nobody is left who has to tell its facts."""
+        if not self.asking and not self.has_told:
+            self.has_told = True
+            self.tell_nodes()
+
+    def tell_nodes(self) -> None:
+        """Tell of all nodes that are alive."""
+        unasked = (None, None)
+        facts = [self.facts.get(node.id, unasked) for node in self.nodes]
+        self.tell(Nodes([replace(node, facts=f, fault=w) for node, (f, w) in zip(self.nodes, facts, strict=True)]))
+
     def look(self) -> None:
         """Look which nodes are alive, tell that if it changed, and give up what runs on others."""
         nodes = self.cluster.nodes()
-        if nodes != self.nodes or not self.has_looked:
-            self.has_looked = True
-            gone = {node.id: node.name for node in self.nodes}
-            self.nodes = nodes
-            self.tell(Nodes(nodes))
-        else:
-            gone = {}
+        has_changed = nodes != self.nodes
+        gone = {node.id: node.name for node in self.nodes}
+        self.nodes = nodes
+        if has_changed and self.has_told:
+            self.tell_nodes()
+        if self.asking is None:
+            self.asking = self.ask()
         alive = {node.id for node in nodes}
+        for silent in list(self.asking):
+            if silent not in alive:
+                self.give_up(silent, "the node is not alive any more")
+            elif time.monotonic() - self.asked >= ANSWER:
+                self.give_up(silent, f"it did not tell its devices within {ANSWER:.0f} s")
+        self.introduce()
         for id, (asked, submitted) in list(self.running.items()):
             if asked.node not in alive:
                 del self.running[id]
@@ -185,7 +242,7 @@ class Driver:
 
     def end(self) -> None:
         """Cancel what runs, wait a moment for its end, and leave the cluster."""
-        for _, submitted in self.running.values():
+        for submitted in [*(self.asking or {}).values(), *(submitted for _, submitted in self.running.values())]:
             with contextlib.suppress(Exception):
                 submitted.cancel()
         end = time.monotonic() + PATIENCE

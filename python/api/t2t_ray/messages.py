@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import IO, Any
 
-VERSION = 1
-"""The protocol; t2t says its own in `open`. 1: first."""
+VERSION = 2
+"""The protocol; t2t says its own in `open`. 1: first. 2: nodes tell their devices."""
 
 
 @dataclass(frozen=True)
@@ -45,18 +45,21 @@ KINDS: dict[str, type[Open] | type[Perform] | type[Cancel]] = {"open": Open, "pe
 
 @dataclass(frozen=True)
 class Node:
-    """A node that is alive, by its id in Ray. `name` is for people: its address."""
+    """A node that is alive, by its id in Ray. `name` is for people: its address. `facts` is what `t2t perform facts` says there, or `fault` why it says nothing; a node
+    that lends no device, and one that came later, is not asked."""
 
     id: str
     name: str
     cpus: int
     gpus: int
     labels: dict[str, str]
+    facts: dict[str, Any] | None = None
+    fault: str | None = None
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """All nodes that are alive, said at the beginning and whenever that changes."""
+    """All nodes that are alive, said once each of them has told its facts, and whenever that changes."""
 
     nodes: list[Node]
 

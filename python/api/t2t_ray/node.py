@@ -118,6 +118,19 @@ class Server:
         self.words.close()
 
 
+def facts() -> dict[str, Any]:
+    """Return what t2t says of this node: `document`, or None and in `said` why it says nothing."""
+    try:
+        command = [binary(), "perform", "facts"]
+        told = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+        return {"document": json.loads(told.stdout), "said": ""}
+    except ValueError:
+        first = next((line for line in told.stderr.splitlines() if line.strip()), "it said nothing")
+        return {"document": None, "said": f"`t2t perform facts` ended with exit code {told.returncode}: {first}"}
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return {"document": None, "said": str(error)}
+
+
 def binary() -> str:
     """Return the program t2t of this node. Raises FileNotFoundError where there is none."""
     named = os.environ.get("T2T_BIN")

@@ -8,6 +8,7 @@ import queue
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "python/api"))
 from t2t_ray import driver as module
 from t2t_ray.driver import Driver
 from t2t_ray.messages import Malformed, Node, Perform, read
+
+FACTS: dict[str, Any] = {"document": {"version": 1}, "said": ""}
+"""What `node.facts` returns."""
 
 ONE, TWO = (Node(name, f"10.0.0.{number}", 4, 2, {}) for number, name in enumerate(["one", "two"], 1))
 
@@ -45,12 +49,36 @@ class Submitted:
         self.then()
 
 
+class Asked:
+    """A node that is asked for its facts."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self.then = then
+        self.answer: Any = None
+        self.is_cancelled = False
+
+    def result(self) -> dict[str, Any]:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+    def says(self, answer: Any) -> None:
+        self.answer = answer
+        self.then()
+
+
 class Cluster:
     """A stand-in for a cluster, which does what the test says."""
 
     def __init__(self) -> None:
         self.alive: list[Node] | Exception = [ONE, TWO]
         self.submitted: queue.SimpleQueue[Submitted] = queue.SimpleQueue()
+        self.asked: dict[str, Asked] = {}
+        self.answers: dict[str, Any] = {"one": FACTS, "two": FACTS}
+        """What nodes answer at once. Others take their time."""
         self.has_left = False
 
     def nodes(self) -> list[Node]:
@@ -60,6 +88,12 @@ class Cluster:
 
     def put(self, blob: bytes) -> Any:
         return blob
+
+    def ask(self, id: str, then: Callable[[], None]) -> Asked:
+        self.asked[id] = asked = Asked(then)
+        if id in self.answers:
+            asked.says(self.answers[id])
+        return asked
 
     def submit(self, asked: Perform, refs: dict[str, Any], then: Callable[[], None]) -> Submitted:
         submitted = Submitted(asked, refs, then)
@@ -134,6 +168,55 @@ def test_a_cluster_without_nodes_is_told_as_one(tmp_path: Path) -> None:
     cluster.alive = []
     Driver(cluster, tmp_path, told).run([])
     assert told.next() == {"nodes": {"nodes": []}}
+
+
+def test_nodes_are_told_with_their_facts_once_each_has_said_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOK", 0.01)
+    three, four = Node("three", "10.0.0.3", 4, 1, {}), Node("four", "10.0.0.4", 4, 0, {})
+    told, cluster = Told(), Cluster()
+    cluster.alive, cluster.answers = [ONE, TWO, three, four], {}
+    ends: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    driver = Driver(cluster, tmp_path, told)
+    thread = threading.Thread(target=driver.run, args=[iter(ends.get, None)], daemon=True)
+    thread.start()
+    while len(cluster.asked) < 3:
+        time.sleep(0.01)
+    assert cluster.asked.keys() == {"one", "two", "three"}, "one that lends no device is not asked"
+    cluster.asked["one"].says(FACTS)
+    cluster.asked["two"].says({"document": None, "said": "there is no t2t"})
+    with pytest.raises(queue.Empty):
+        told.lines.get(timeout=0.2)
+    cluster.asked["three"].says(RuntimeError("the worker died"))
+    nodes = told.next()["nodes"]["nodes"]
+    assert [(node["facts"], node["fault"]) for node in nodes] == [
+        ({"version": 1}, None),
+        (None, "there is no t2t"),
+        (None, "RuntimeError: the worker died"),
+        (None, None),
+    ]
+    # Whoever comes later is not asked.
+    cluster.alive = [ONE, Node("five", "10.0.0.5", 4, 1, {})]
+    nodes = told.next()["nodes"]["nodes"]
+    assert [(node["facts"], node["fault"]) for node in nodes] == [({"version": 1}, None), (None, None)]
+    ends.put(None)
+    thread.join(60)
+
+
+def test_a_node_that_does_not_tell_its_facts_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOK", 0.01)
+    monkeypatch.setattr(module, "ANSWER", 0.1)
+    told, cluster = Told(), Cluster()
+    del cluster.answers["two"]
+    ends: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    thread = threading.Thread(target=Driver(cluster, tmp_path, told).run, args=[iter(ends.get, None)], daemon=True)
+    thread.start()
+    nodes = told.next()["nodes"]["nodes"]
+    assert [node["fault"] for node in nodes] == [None, "it did not tell its devices within 0 s"]
+    assert cluster.asked["two"].is_cancelled
+    ends.put(None)
+    thread.join(60)
 
 
 def end(**more: Any) -> dict[str, Any]:
@@ -233,8 +316,8 @@ def test_a_line_says_one_thing_of_the_protocol(line: str) -> None:
     ("line", "message"),
     [
         ("nothing", "cannot read 'nothing"),
-        ('{"cancel": {"id": 1}}', "t2t_ray speaks version 1, and t2t another one"),
-        ('{"open": {"version": 2, "address": "x", "scratch": "y"}}', "t2t_ray speaks version 1, and t2t another one"),
+        ('{"cancel": {"id": 1}}', "t2t_ray speaks version 2, and t2t another one"),
+        ('{"open": {"version": 1, "address": "x", "scratch": "y"}}', "t2t_ray speaks version 2, and t2t another one"),
     ],
 )
 def test_who_does_not_open_the_driver_as_t2t_does_is_told_so(line: str, message: str) -> None:

@@ -18,6 +18,9 @@ PROGRAM = """#!{python} -S
 import json, os, sys
 log = open(__file__ + ".log", "a")
 log.write(" ".join(sys.argv[1:]) + "\\n")
+if sys.argv[1:] == ["perform", "facts"]:
+    print('{{"version": 1}}')
+    sys.exit()
 for line in sys.stdin:
     asked = json.loads(line)
     log.write(line)
@@ -96,6 +99,15 @@ def test_a_program_that_fails_is_told_with_its_words(program: Path) -> None:
     program.write_text("#!/bin/sh\necho 'error: no' >&2\nexit 2\n")
     ended = perform()
     assert (ended["exit"], ended["document"], ended["said"], ended["result"]) == (2, None, "error: no\n", None)
+
+
+def test_a_node_tells_its_facts_or_why_it_cannot(program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert node.facts() == {"document": {"version": 1}, "said": ""}
+    program.write_text("#!/bin/sh\necho 'error: unrecognized subcommand' >&2\nexit 2\n")
+    why = "`t2t perform facts` ended with exit code 2: error: unrecognized subcommand"
+    assert node.facts() == {"document": None, "said": why}
+    monkeypatch.setenv("T2T_BIN", str(program.parent / "none"))
+    assert node.facts()["document"] is None and "No such file" in node.facts()["said"]
 
 
 def test_a_node_without_t2t_says_where_it_looked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ use super::journal::{Journal, Lines};
 use crate::fs;
 
 /// The names that t2t keeps in the store's folder, and files with which people and tools mark a cache.
-const KNOWN: [&str; 12] = [
+const KNOWN: [&str; 13] = [
     "answers",
     ".gitignore",
     ".gitkeep",
@@ -27,6 +27,7 @@ const KNOWN: [&str; 12] = [
     "harness",
     "journal",
     "lock",
+    "nodes",
     "replaced",
     "scratch",
     "sources.json",

@@ -1,7 +1,8 @@
 """A stand-in for Ray, for tests: a cluster whose nodes are processes of this machine, as `$FAKE_RAY/nodes.json` says at every moment.
 
-A node is `{"id", "name", "gpus", "environment"}`. `fails` is why it fails whatever it is to run; what runs on one that is `frozen` never ends. `$FAKE_RAY/ray.log` has a line
-for each start of a driver, for each blob that is sent, and for each action: `open ADDRESS`, `put LENGTH`, `run NODE`. Where there is a file `refuses`, it says why there is
+A node is `{"id", "name", "gpus", "environment"}`. `fails` is why it fails whatever it is to run; what runs on one that is `frozen` never ends. Both tell their facts.
+`$FAKE_RAY/ray.log` has a line for each start of a driver, for each blob that is sent, for each node that is asked for its facts, and for each action: `open ADDRESS`,
+`put LENGTH`, `ask NODE`, `run NODE`. Where there is a file `refuses`, it says why there is
 no cluster.
 """
 
@@ -29,8 +30,12 @@ import pickle, sys
 from t2t_ray import node
 asked, ended = sys.argv[1:]
 with open(asked, "rb") as file:
-    bundle, jobs, blobs = pickle.load(file)
-result = node.perform(bundle, None, jobs, lambda digests: {name: blobs[name] for name in digests if name in blobs})
+    asked = pickle.load(file)
+if asked is None:
+    result = node.facts()
+else:
+    bundle, jobs, blobs = asked
+    result = node.perform(bundle, None, jobs, lambda digests: {name: blobs[name] for name in digests if name in blobs})
 with open(ended, "wb") as file:
     pickle.dump(result, file)
 """
@@ -78,19 +83,18 @@ def put(blob: bytes) -> bytes:
 
 
 class Ref:
-    """An action that runs."""
+    """What a node does: an action, or telling its facts where it is `asked` nothing."""
 
-    def __init__(self, node: str, bundle: str, jobs: int | None, refs: dict[str, list[bytes]]) -> None:
+    def __init__(self, node: str, asked: tuple[str, int | None, dict[str, bytes]] | None) -> None:
         self.ended: Future[dict[str, Any]] = Future()
         self.process: subprocess.Popen[bytes] | None = None
-        note(f"run {node}")
+        note(f"{'ask' if asked is None else 'run'} {node}")
         row = next((row for row in rows() if row["id"] == node), None)
-        if row is None or "fails" in row:
+        if row is None or ("fails" in row and asked is not None):
             self.ended.set_exception(RayError("no such node" if row is None else row["fails"]))
-        elif not row.get("frozen"):
+        elif asked is None or not row.get("frozen"):
             folder = Path(tempfile.mkdtemp(dir=HERE))
-            blobs = {digest: ref[0] for digest, ref in refs.items()}
-            (folder / "asked").write_bytes(pickle.dumps((bundle, jobs, blobs)))
+            (folder / "asked").write_bytes(pickle.dumps(asked))
             command = [sys.executable, "-c", NODE, str(folder / "asked"), str(folder / "ended")]
             self.process = subprocess.Popen(command, env={**os.environ, **row["environment"]})
             threading.Thread(target=self.wait, args=[folder / "ended"], daemon=True).start()
@@ -124,10 +128,13 @@ class remote:
 
     def options(self, **options: Any) -> remote:
         """Return it with the node that is to run it."""
-        assert options["max_retries"] == 0 and options["num_gpus"] == 1
+        assert options["max_retries"] == 0 and options["num_gpus"] == (0 if self.function.__name__ == "facts" else 1)
         return remote(self.function, options["scheduling_strategy"])
 
-    def remote(self, bundle: str, of: int, jobs: int | None, refs: dict[str, list[bytes]]) -> Ref:
+    def remote(self, *asked: Any) -> Ref:
         """Have it run."""
+        if not asked:
+            return Ref(self.where.node_id, None)
+        bundle, of, jobs, refs = asked
         assert of > 0
-        return Ref(self.where.node_id, bundle, jobs, refs)
+        return Ref(self.where.node_id, (bundle, jobs, {digest: ref[0] for digest, ref in refs.items()}))
