@@ -47,6 +47,7 @@ mod man;
 #[cfg(feature = "mcp")]
 mod mcp;
 mod measured;
+mod models;
 mod new;
 mod outputs;
 mod perform;
@@ -98,7 +99,7 @@ struct Cli {
 }
 
 /// What every command takes.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 struct Common {
     /// The Python that has torch and triton (default: $T2T_PYTHON, $VIRTUAL_ENV, the workspace's .venv, t2t's own folder)
     #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "PATH")]
@@ -106,7 +107,7 @@ struct Common {
     /// Where kernels are checked and measured: auto, cuda, cuda:N, cpu (Triton's interpreter)
     #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "DEVICE", default_value = "auto", value_parser = device)]
     device: DeviceChoice,
-    /// Ask for the results of a device that this machine lacks, as in nvidia-h200: those in cache/ and in assets/results/MODEL
+    /// Ask for the results of a device that this machine lacks, as in nvidia-h200: those in cache/ and in assets/results/MODEL. A build takes several, with commas between them
     #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "MODEL", conflicts_with = "device")]
     as_device: Option<String>,
     /// The cache that is shared with other machines, as in https://HOST/FOLDER, or off (default: $T2T_REMOTE, ops.yaml)

@@ -33,19 +33,23 @@ use super::outputs::Outputs;
 use super::remote::OpenedRemote;
 use super::running::{Running, stop_on_signal};
 use super::unchanged::{self, Since};
-use super::{BuildArguments, Common, add, cluster, context, executor, init, measured, setup, streams, totals};
+use super::{BuildArguments, Common, add, cluster, context, executor, init, measured, models, setup, streams, totals};
 use crate::engine::{self, Report, Settings};
 use crate::reporter::Reporter;
 use crate::session::{self, Chosen, Options, Overwrite, Probing, Session};
 
 /// Runs the command.
 pub(crate) fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
-    let mut outputs = Outputs::open(common, arguments)?;
-    let ended = build_and_tell(common, arguments, &mut Going::default(), &mut outputs);
-    if let Err(error) = &ended {
-        outputs.fail(error);
-    }
-    ended
+    let mut going = Going::default();
+    models::each(common, arguments, |common| {
+        let mut outputs = Outputs::open(common, arguments)?;
+        let ended = build_and_tell(common, arguments, &mut going, &mut outputs);
+        if let Err(error) = &ended {
+            outputs.fail(error);
+        }
+        going.let_go();
+        ended
+    })
 }
 
 fn build_and_tell(
@@ -173,6 +177,11 @@ impl Going {
     fn running(&mut self) -> Result<Running, CliError> {
         let running = self.running.take().map_or_else(|| stop_on_signal(&self.interrupt), Ok)?;
         Ok(self.running.insert(running).clone())
+    }
+
+    /// Has a signal stop nothing, once a build is over.
+    fn let_go(&self) {
+        self.running.iter().for_each(Running::let_go);
     }
 }
 

@@ -17,12 +17,17 @@ use t2t_protocol::{CompiledKernel, Resources, read};
 
 use super::error::CliError;
 use super::plan::{history, plans, standing as standing_attempt};
-use super::{BuildArguments, Common, GraphFormat, Targets, add, context, declared, streams};
+use super::{BuildArguments, Common, GraphFormat, Targets, add, context, declared, models, streams};
 use crate::engine::local::log_path;
 use crate::session::{Probing, Session};
 
 /// Prints a line for every action that would run: its target, then the reasons.
 pub(crate) fn dry_run(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
+    models::each(common, arguments, |common| dry_run_of(common, arguments))
+}
+
+/// Does so for the one model that `common` names, or for this machine.
+fn dry_run_of(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
     context::workspace().map_err(|error| add::hinted(error, &arguments.targets))?;
     let session = context::open_for(common, &arguments.targets, Probing::WhereItCan, &Interrupt::default())?;
     context::warn_of_unknown_versions(common, &session)?;

@@ -28,6 +28,11 @@ impl Running {
         self.pools().push(Arc::clone(pool));
     }
 
+    /// Has a signal stop none of those that were held.
+    pub(crate) fn let_go(&self) {
+        self.pools().clear();
+    }
+
     fn stop(&self) -> Then {
         let pools = self.pools();
         // Said before anything is waited for: a server that is just starting may take a moment to go.

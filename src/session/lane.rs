@@ -64,7 +64,11 @@ pub(crate) fn elsewhere(
         let known = models.ids().collect::<Vec<_>>().join(", ");
         return Err(NoSession::Use {
             message: format!("no device model `{name}`"),
-            hint: format!("known are interpreter, {known}; `{}` can name more", assets::DEVICES),
+            hint: if name.contains(',') {
+                "name one: only a build takes several, with commas between them".to_owned()
+            } else {
+                format!("known are interpreter, {known}; `{}` can name more", assets::DEVICES)
+            },
         });
     };
     let published = published(&id);

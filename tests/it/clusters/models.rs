@@ -148,6 +148,39 @@ fn where_a_cluster_is_named_its_driver_counts_before_the_published_one() {
 }
 
 #[test]
+fn a_build_for_two_models_has_the_nodes_of_each_and_joins_once() {
+    let cluster = Clustered::new();
+    cluster.set(&[node(&cluster, "one", &[H200]), node(&cluster, "two", &[A100])]);
+    let both = cluster.build("--as-device nvidia-h200,nvidia-a100 softmax").exits(0);
+    both.says("kernels run on nvidia-h200, on a cluster: 1 node lends 1 device").says("kernels run on nvidia-a100, on");
+    assert_eq!(cluster.count("open"), 1);
+    assert_eq!([ran(&cluster, "one", ":bench"), ran(&cluster, "two", ":bench")], [2, 2]);
+    for model in ["nvidia-h200", "nvidia-a100"] {
+        cluster.home.t2t(&format!("build --as-device {model} softmax")).exits(0).runs("");
+    }
+    // Results need no cluster.
+    cluster.home.t2t("build --as-device nvidia-h200,nvidia-a100 softmax").exits(0).runs("");
+    cluster.home.t2t("build --as-device nvidia-h200,nvidia-a100 softmax --dry-run").exits(0);
+}
+
+#[test]
+fn of_several_models_the_worst_exit_code_counts_and_one_does_not_stop_the_others() {
+    let cluster = Clustered::new();
+    cluster.set(&[node(&cluster, "one", &[H200])]);
+    let none = cluster.build("--as-device nvidia-b200,nvidia-h200 softmax/v1_baseline:check").exits(2);
+    none.says("fits a build for nvidia-b200: one: it has 1 × nvidia-h200").says("check softmax/v1_baseline … passed");
+    cluster.home.kernel("softmax", "v1_baseline", "REJECT mismatch");
+    cluster.build("--as-device nvidia-h200,nvidia-h100 softmax/v1_baseline:check").exits(2).says("rejected 1");
+    let refused = |arguments: &str| cluster.home.t2t(arguments).exits(2).runs("");
+    refused("build --as-device nvidia-h200,nvidia-a100 --events e.jsonl").says(
+        "error: `--events` is of a build for one model, and 2 are named\nhint: build for one model after the other",
+    );
+    refused("build --as-device nvidia-h200,,nvidia-a100")
+        .says("names no model in place 2\nhint: write models with commas");
+    refused("status --as-device nvidia-h200,nvidia-a100").says("hint: name one: only a build takes several");
+}
+
+#[test]
 fn a_machine_tells_its_facts() {
     let cluster = Clustered::new();
     let environment = node(&cluster, "one", &[H200, A100])["environment"].clone();
