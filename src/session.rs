@@ -225,8 +225,8 @@ impl Session {
         let taken = |published: Published| if options.require_signed { published.only_signed() } else { published };
         let models = models(root)?;
         let looked = (&mut fingerprints, |place: &Path| taken(results::read(place, Some(&spec.trust))));
-        let name = options.as_device.as_deref();
-        let elsewhere = name.map(|name| elsewhere([root, &cache], name, &models, options, looked)).transpose()?;
+        let asked = options.as_device.as_deref().map(|name| (name, options.cluster(&spec).is_some()));
+        let elsewhere = asked.map(|asked| elsewhere([root, &cache], asked, &models, looked)).transpose()?;
         let (device, published) = elsewhere.unzip();
         let device = device.unwrap_or_else(|| device_of(&devices, &models));
         let (catalogue, catalogue_digest) = catalogue(root, &cache)?;

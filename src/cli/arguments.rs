@@ -232,7 +232,7 @@ pub(super) struct BuildArguments {
     /// With several devices, measure the variants of one op on any free device
     #[arg(long)]
     pub(super) any_device: bool,
-    /// Have the nodes of a Ray cluster perform what depends on a device: ray://HOST:PORT, or auto (default: $T2T_EXECUTOR)
+    /// Have the nodes of a Ray cluster perform what depends on a device: ray://HOST:PORT, or auto; local for this machine (default: $T2T_EXECUTOR, ops.yaml)
     #[arg(long, value_name = "CLUSTER", conflicts_with_all = ["dry_run", "require_cached"])]
     pub(super) on: Option<String>,
     /// Write a timeline of the build to FILE, for Perfetto and chrome://tracing

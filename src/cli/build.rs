@@ -78,9 +78,7 @@ fn build_and_tell(
     let running = going.running()?;
     let Going { joined, interrupt, remote, .. } = going;
     let edited = match (since, &place) {
-        (Since::Edits(edits), Some(place))
-            if !arguments.fail_fast && executor::named(arguments.on.as_deref()).is_none() =>
-        {
+        (Since::Edits(edits), Some(place)) if !arguments.fail_fast => {
             let within = (&*interrupt, &running, &*remote);
             edit::build(common, arguments, *edits, place, outputs, within, start)?
         }
@@ -213,8 +211,8 @@ fn open(
         arguments.generator.clone().map(|generator| Chosen { generator, targets: arguments.targets.written() });
     let options = context::options(common, root, probing);
     let configurations = arguments.targets.configurations();
-    let on_cluster = executor::named(arguments.on.as_deref()).is_some();
-    let options = Options { on_cluster, configurations, overwrite, generator, ..options };
+    let executor = executor::given(arguments.on.as_deref());
+    let options = Options { executor, configurations, overwrite, generator, ..options };
     let session = Session::open(root, &options, interrupt)?;
     session.expect(reading);
     Ok(session)

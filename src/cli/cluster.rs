@@ -47,22 +47,21 @@ pub(crate) fn ready(
     open: impl Fn() -> Result<(Session, Wanted), CliError>,
 ) -> Result<Ready, CliError> {
     let (mut session, mut wanted) = open()?;
-    let named = executor::named(arguments.on.as_deref()).filter(|_| !arguments.require_cached);
+    let named = executor::cluster(arguments.on.as_deref(), &session.spec)?.filter(|_| !arguments.require_cached);
     let mut lent = None;
     let mut told = Vec::new();
-    if let Some(address) = &named {
-        is_address(address)?;
-        if has_for_nodes(&session, &wanted)? {
-            let cluster = joined.join(common, &session, address, interrupt)?;
-            let found = fitting(&cluster, &session, address)?;
-            told.extend(found.unused.iter().map(fit::Unused::event));
-            if found.driver != session.inventory.device.driver {
-                keep(&session, found.driver.as_deref().unwrap_or_default())?;
-                (session, wanted) = open()?;
-            }
-            // With the driver that there is, results may stand after all.
-            lent = has_for_nodes(&session, &wanted)?.then_some((cluster, found));
+    if let Some(address) = &named
+        && has_for_nodes(&session, &wanted)?
+    {
+        let cluster = joined.join(common, &session, address, interrupt)?;
+        let found = fitting(&cluster, &session, address)?;
+        told.extend(found.unused.iter().map(fit::Unused::event));
+        if found.driver != session.inventory.device.driver {
+            keep(&session, found.driver.as_deref().unwrap_or_default())?;
+            (session, wanted) = open()?;
         }
+        // With the driver that there is, results may stand after all.
+        lent = has_for_nodes(&session, &wanted)?.then_some((cluster, found));
     }
     let settings = setup::settings(common, arguments, &session, remote)?;
     let Some((cluster, found)) = lent else { return Ok(Ready { session, wanted, settings, told }) };
@@ -125,16 +124,6 @@ fn fitting(cluster: &Cluster, session: &Session, address: &str) -> Result<Fit, C
 fn keep(session: &Session, driver: &str) -> Result<(), CliError> {
     let class = session.inventory.device.class.to_string();
     Ok(session::keep_driver(&session.cache, &class, driver).context("cannot write to `cache/nodes/`")?)
-}
-
-fn is_address(address: &str) -> Result<(), CliError> {
-    let port = address.strip_prefix("ray://").and_then(|rest| rest.rsplit_once(':'));
-    let is_whole = port.is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
-    if is_whole || address == "auto" {
-        return Ok(());
-    }
-    let hint = "write `ray://HOST:PORT`, the port of Ray's client server, which is 10001 where nobody says otherwise; or `auto` on a node of the cluster";
-    Err(CliError::misuse(format!("`{address}` is no address of a cluster"), hint))
 }
 
 fn unusable(error: NoCluster) -> CliError {

@@ -106,7 +106,7 @@ pub(crate) fn options(common: &Common, root: &Path, probing: Probing) -> Options
         python: python(common, root.to_owned()),
         device: common.device.clone(),
         as_device: common.as_device.clone(),
-        on_cluster: executor::named(None).is_some(),
+        executor: executor::given(None),
         cache: None,
         visible: env::var("CUDA_VISIBLE_DEVICES").ok(),
         search: search(),

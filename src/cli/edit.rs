@@ -24,7 +24,7 @@ use super::error::CliError;
 use super::outputs::Outputs;
 use super::remote::OpenedRemote;
 use super::running::Running;
-use super::{BuildArguments, Common, context, setup, streams, totals};
+use super::{BuildArguments, Common, context, executor, setup, streams, totals};
 use crate::engine::{self, Ended, Report, local};
 use crate::reporter::Reporter;
 use crate::session::{Options, Probing, Session};
@@ -240,8 +240,11 @@ pub(crate) fn build(
 ) -> Result<Edited, CliError> {
     let root = context::workspace()?;
     let options = context::options(common, &root, Probing::Known);
-    let options = Options { configurations: arguments.targets.configurations(), ..options };
-    let Some(mut opened) = Opened::open(arguments, edits, &root, &options, interrupt) else {
+    let executor = executor::given(arguments.on.as_deref());
+    let options = Options { executor, configurations: arguments.targets.configurations(), ..options };
+    let opened = Opened::open(arguments, edits, &root, &options, interrupt);
+    // What nodes may have to perform is for the whole build.
+    let Some(mut opened) = opened.filter(|opened| options.cluster(&opened.session.spec).is_none()) else {
         return Ok(Edited::Part(Ahead::default()));
     };
     running.hold(&opened.session.pool);

@@ -1,11 +1,28 @@
-//! Which cluster performs what depends on a device, as it is named: by `--on`, else by `$T2T_EXECUTOR`.
+//! Which cluster performs what depends on a device, as it is named: by `--on`, else by `$T2T_EXECUTOR`, else by ops.yaml.
 //!
 //! It does not know what a cluster is.
 
 use std::env;
 
-/// Returns the cluster that was named, if one was. `on` is `--on`.
-pub(crate) fn named(on: Option<&str>) -> Option<String> {
-    let named = on.map_or_else(|| env::var("T2T_EXECUTOR").ok(), |on| Some(on.to_owned()));
-    named.filter(|address| !address.is_empty())
+use t2t_spec::Spec;
+use t2t_spec::executor::{EXAMPLES, Executor};
+
+use super::error::CliError;
+
+/// Returns what the command line or the environment names in the place of ops.yaml. `on` is `--on`.
+pub(crate) fn given(on: Option<&str>) -> Option<String> {
+    on.map_or_else(|| env::var("T2T_EXECUTOR").ok(), |on| Some(on.to_owned()))
+}
+
+/// Returns the address of the cluster that is named, if one is.
+pub(crate) fn cluster(on: Option<&str>, spec: &Spec) -> Result<Option<String>, CliError> {
+    let executor = match given(on).as_deref() {
+        None => spec.executor.clone(),
+        Some("") => None,
+        Some(text) => Some(
+            Executor::parse(text)
+                .ok_or_else(|| CliError::misuse(format!("`{text}` is no address of a cluster"), EXAMPLES))?,
+        ),
+    };
+    Ok(executor.and_then(|executor| executor.cluster().map(str::to_owned)))
 }

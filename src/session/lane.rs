@@ -50,9 +50,8 @@ pub(crate) fn devices(options: &Options) -> Result<Vec<device::Device>, NoSessio
 /// `fingerprints`.
 pub(crate) fn elsewhere(
     [root, cache]: [&Path; 2],
-    name: &str,
+    (name, is_on_cluster): (&str, bool),
     models: &Models,
-    options: &Options,
     (fingerprints, read): (&mut Vec<Fingerprint<'static>>, impl Fn(&Path) -> Published),
 ) -> Result<(Device, Published), NoSession> {
     let published = |id: &str| read(&results::folder(root, id));
@@ -75,7 +74,7 @@ pub(crate) fn elsewhere(
     fingerprints.push(driver::fingerprint(root, &id));
     let there = driver::known(cache, &id);
     let said = published.facts.as_ref().and_then(|facts| facts.driver.clone());
-    let driver = if options.on_cluster { there.or(said) } else { said.or(there) };
+    let driver = if is_on_cluster { there.or(said) } else { said.or(there) };
     Ok((Device { class: DeviceClass::Cuda(id), architecture: device::architecture(&row), driver }, published))
 }
 

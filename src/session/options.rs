@@ -9,6 +9,7 @@ use std::sync::Arc;
 use t2t_host::pool::Pool;
 use t2t_host::toolchain::{Interpreter, Toolchain};
 use t2t_plan::graph::expand::Configurations;
+use t2t_spec::Spec;
 
 use super::generated::Overwrite;
 
@@ -21,8 +22,8 @@ pub struct Options {
     pub device: DeviceChoice,
     /// `--as-device`: the model of a device that this machine need not have.
     pub as_device: Option<String>,
-    /// Whether a cluster is named: then what its nodes told of the driver of `as_device` counts before what is published.
-    pub on_cluster: bool,
+    /// `--on`, or `$T2T_EXECUTOR`, which ops.yaml says otherwise; empty for this machine.
+    pub executor: Option<String>,
     /// The store, where it is not the workspace's own.
     pub cache: Option<PathBuf>,
     /// `$CUDA_VISIBLE_DEVICES`.
@@ -53,6 +54,17 @@ pub struct Options {
     pub pool: Option<Arc<Pool>>,
     /// What an earlier session was told of its interpreter, which is asked again only where that has changed.
     pub toolchain: Option<Arc<Toolchain>>,
+}
+
+impl Options {
+    /// Returns the address of the cluster whose nodes perform what depends on a device, as it is written. None where none is named, by these or by `spec`.
+    #[must_use]
+    pub(crate) fn cluster<'a>(&'a self, spec: &'a Spec) -> Option<&'a str> {
+        match self.executor.as_deref() {
+            None => spec.executor.as_ref()?.cluster(),
+            Some(named) => Some(named).filter(|named| !["", "local"].contains(named)),
+        }
+    }
 }
 
 /// A generator that is asked in the place of the declared one.

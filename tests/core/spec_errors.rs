@@ -89,7 +89,7 @@ error: ops.yaml:2:1: unknown key `author` in the file
   |
 2 | author: me
   | ^
-hint: known: `version`, `targets`, `sources`, `log`, `cache`, `trust`, `generators`, `jobs`, `budget`, `defaults`, `profiles`, `ops`
+hint: known: `version`, `targets`, `sources`, `log`, `cache`, `executor`, `trust`, `generators`, `jobs`, `budget`, `defaults`, `profiles`, `ops`
 ";
     refused(text, expected);
 }

@@ -271,6 +271,56 @@ fn whoever_is_interrupted_or_killed_leaves_nothing_running_on_any_node() {
     }
 }
 
+// Who names the cluster.
+
+#[test]
+fn the_command_line_goes_before_the_environment_and_that_before_ops_yaml() {
+    let cluster = Clustered::new();
+    let declared = format!("executor: ray://declared:10001\n{}", cluster.home.read("ops.yaml"));
+    let before = cluster.home.read("ops.yaml");
+    cluster.home.build().exits(0);
+    cluster.home.write("ops.yaml", &declared);
+    // It is in no key.
+    cluster.home.run(&mut cluster.command("build")).exits(0).runs("").never_says("cluster");
+    let changed = |what: &str| cluster.home.kernel("gelu", "v1_baseline", what);
+    let build = |arguments: &str, variable: Option<&str>| {
+        let mut command = cluster.command(arguments);
+        variable.map(|executor| command.env("T2T_EXECUTOR", executor));
+        cluster.home.run(&mut command).exits(0)
+    };
+    let opened = |address: &str| cluster.count(&format!("open ray://{address}:1"));
+    changed("first");
+    build("build", None).says("on a cluster");
+    assert_eq!(opened("declared"), 1);
+    changed("second");
+    build("build", Some("ray://variable:1")).says("on a cluster");
+    changed("third");
+    build("build --on ray://option:1", Some("ray://variable:1")).says("on a cluster");
+    assert_eq!((opened("declared"), opened("variable"), opened("option")), (1, 1, 1));
+    for (number, (arguments, variable)) in
+        [("build --on local", Some("ray://variable:1")), ("build", Some("")), ("build", Some("local"))]
+            .iter()
+            .enumerate()
+    {
+        changed(&format!("here {number}"));
+        let here = build(arguments, *variable).never_says("cluster");
+        assert!(here.actions.contains("gelu/v1_baseline:"), "{}", here.actions);
+    }
+    assert_eq!(cluster.count("open"), 3);
+    // What is found out of a few edited ops without the whole must not pass it by.
+    changed("fourth");
+    build("build", None).says("on a cluster");
+    assert_eq!(opened("declared"), 2);
+    cluster.home.write("ops.yaml", before);
+    changed("fifth");
+    build("build", None).never_says("cluster");
+    for (written, place) in [("head", "1:11"), ("ray://head", "1:11"), ("7", "1:11")] {
+        cluster.home.write("ops.yaml", declared.replace("ray://declared:10001", written));
+        let place = format!("ops.yaml:{place}: ");
+        cluster.home.run(&mut cluster.command("build")).exits(2).says(&place).says("hint: ");
+    }
+}
+
 // What is no cluster.
 
 #[test]

@@ -137,7 +137,7 @@ fn nothing_is_compiled_again(workspace: &Workspace) {
         python: Some(Interpreter { path: environment::python(), found: Found::Variable }),
         device: DeviceChoice::Cpu,
         as_device: None,
-        on_cluster: false,
+        executor: None,
         cache: None,
         visible: None,
         search: None,

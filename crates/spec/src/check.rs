@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use t2t_model::signature::{Trust, TrustedKey};
 
 use super::conform::conform;
+use super::executor::Executor;
 use super::fault::Fault;
 use super::json::json;
 use super::layers::Layers;
@@ -32,7 +33,8 @@ pub(super) fn check(root: &Node, names: Option<&TorchNames>, faults: &mut Vec<Fa
     unused_profile_dims(root, &ops, faults);
     let targets = root.get("targets").map(inputs::texts).unwrap_or_default();
     let authors = authors::authors(root, faults);
-    Some(Spec::new(targets, remote(root), trust(root, faults), sources(root, faults), authors, ops))
+    let executor = root.get("executor").and_then(Node::text).and_then(Executor::parse);
+    Some(Spec::new(targets, (remote(root), executor), trust(root, faults), sources(root, faults), authors, ops))
 }
 
 /// Returns the folders that kernels import from and read. t2t's own folders and hidden ones are refused.

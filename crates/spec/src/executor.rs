@@ -48,7 +48,8 @@ mod tests {
         for address in ["auto", "ray://head:10001", "ray://[::1]:10001"] {
             assert_eq!(Executor::parse(address).unwrap().cluster(), Some(address));
         }
-        for text in ["", "head", "ray://head", "ray://:1", "ray://head:port", "ray://head:70000", "ray://a b:1", "Auto"] {
+        for text in ["", "head", "ray://head", "ray://:1", "ray://head:port", "ray://head:70000", "ray://a b:1", "Auto"]
+        {
             assert_eq!(Executor::parse(text), None, "{text}");
         }
     }

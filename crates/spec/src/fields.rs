@@ -112,6 +112,7 @@ pub const FIELDS: &[Field] = &[
     field(Section::File, "sources", Kind::Set { of: &Kind::Form(Form::Path), least: 1 }, Absent::Words("none"), Merge::Alone, RUNS_CODE, "further folders of the workspace that kernels import from and read, beside its root and `src`"),
     field(Section::File, "log", Kind::Section(Section::Log), Absent::Value("{}"), Merge::ByKey, &[Log], "how the logs look"),
     field(Section::File, "cache", Kind::Section(Section::Cache), Absent::Words("no remote cache"), Merge::Alone, &[], "where results are shared with other machines"),
+    field(Section::File, "executor", Kind::Form(Form::Executor), Absent::Value(r#""local""#), Merge::Alone, &[], "which machines perform what depends on a device: `ray://HOST:PORT` or `auto` for the nodes of a Ray cluster, `local` for this one; `--on` and `$T2T_EXECUTOR` go before it"),
     field(Section::File, "trust", Kind::Set { of: &Kind::Form(Form::Key), least: 1 }, Absent::Words("nobody"), Merge::Alone, &[], "the keys whose signatures count under `--require-signed`, a line of a `.pub` file each: `ssh-ed25519 AAAA… ada@example.org`"),
     field(Section::File, "generators", Kind::Map { what: "generator", key: &NAME, of: &Kind::Section(Section::Generator), least: 0 }, Absent::Words("`template` alone"), Merge::Alone, &[], "the authors of kernels by name: programs and servers that are asked for one"),
     field(Section::File, "jobs", Kind::Section(Section::Jobs), Absent::Value("{}"), Merge::Alone, &[], "how much runs at once of what takes no core"),

@@ -6,6 +6,7 @@
 mod fault;
 mod identifier;
 pub mod remote;
+pub mod executor;
 pub mod names;
 pub mod part;
 mod sections;
@@ -82,6 +83,8 @@ pub struct Spec {
     pub targets: Vec<String>,
     /// The remote cache, if one is declared.
     pub remote: Option<remote::Remote>,
+    /// Which machines perform what depends on a device, if that is declared.
+    pub executor: Option<executor::Executor>,
     /// The keys whose signatures count.
     pub trust: Trust,
     /// Folders that kernels import from and read beside those that they do anyway, relative to the workspace.
@@ -261,14 +264,14 @@ impl Spec {
     /// Returns the spec of these ops, in the order of the file.
     fn new(
         targets: Vec<String>,
-        remote: Option<remote::Remote>,
+        (remote, executor): (Option<remote::Remote>, Option<executor::Executor>),
         trust: Trust,
         sources: Vec<String>,
         authors: Authors,
         ops: Vec<Op>,
     ) -> Self {
         let places = ops.iter().enumerate().map(|(place, op)| (op.name.clone(), place)).collect();
-        Self { targets, remote, trust, sources, authors, ops, places }
+        Self { targets, remote, executor, trust, sources, authors, ops, places }
     }
 
     /// Reads `bytes`, the contents of `file`. `names` are the functions that torch has; without them torch names are not checked.

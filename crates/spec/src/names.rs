@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use t2t_model::signature::TrustedKey;
 
+use super::executor::{self, Executor};
 use super::expression::Expression;
 use super::identifier::is_identifier;
 use super::remote::{EXAMPLES, RemoteUrl, Server};
@@ -56,6 +57,8 @@ pub enum Form {
     Target,
     /// The URL of a remote cache.
     Remote,
+    /// Which machines perform what depends on a device.
+    Executor,
     /// A public ssh key with its holder's name.
     Key,
     /// A word of a command line.
@@ -89,6 +92,7 @@ impl Form {
             Form::Duration => "duration",
             Form::Target => "device model or architecture",
             Form::Remote => "URL of a remote cache",
+            Form::Executor => "address of a cluster",
             Form::Key => "public ssh key with a name",
             Form::Word => "word of a command line",
             Form::Variable => "name of a variable",
@@ -122,6 +126,7 @@ impl Form {
             Form::Duration => "write a whole number and a unit: `120s`, `2m`, `500ms` or `1h`".to_owned(),
             Form::Target => "write it like `nvidia-h200` or `sm_90`".to_owned(),
             Form::Remote => EXAMPLES.to_owned(),
+            Form::Executor => executor::EXAMPLES.to_owned(),
             Form::Key => TrustedKey::parse(text).err().map(|bad| bad.to_string()).unwrap_or_default(),
             Form::Word => "write at least one letter".to_owned(),
             Form::Baseline => baseline_hint(text),
@@ -159,6 +164,7 @@ impl Form {
             Form::Target => "^[a-z][a-z0-9_-]*$",
             Form::Server => r"^https?://[^@\s]+$",
             Form::Remote => r"^(s3|https?|rediss?|file)://[^@\s]+$",
+            Form::Executor => r"^(local|auto|ray://\S+:[0-9]+)$",
             Form::Word => r"^[^\x00]+$",
             Form::Key => r"^ssh-ed25519\s+[A-Za-z0-9+/=]+\s+\S.*$",
         }
@@ -189,6 +195,7 @@ impl Form {
             Form::Duration => duration(text).is_some(),
             Form::Target => text.starts_with(|c: char| c.is_ascii_lowercase()) && text.chars().all(is_target_character),
             Form::Remote => RemoteUrl::parse(text).is_some(),
+            Form::Executor => Executor::parse(text).is_some(),
             Form::Server => RemoteUrl::parse(text).is_some_and(|url| matches!(url.server, Server::Http { .. })),
             Form::Key => TrustedKey::parse(text).is_ok(),
         }

@@ -182,7 +182,7 @@ error: ops.yaml:1:1: the file: expected file mapping, found a list of 2
   |
 1 | - add
   | ^
-hint: its keys are `version`, `targets`, `sources`, `log`, `cache`, `trust`, `generators`, `jobs`, `budget`, `defaults`, `profiles`, `ops`
+hint: its keys are `version`, `targets`, `sources`, `log`, `cache`, `executor`, `trust`, `generators`, `jobs`, `budget`, `defaults`, `profiles`, `ops`
 ";
     refused(text, expected);
 }
