@@ -78,6 +78,7 @@ fn a_judge_that_stays_makes_room_for_another_when_the_folder_that_it_may_read_is
     watching.says("bench softmax/v2_tiling … passed");
     // For those without a device.
     assert_eq!(dismissed(), "\n");
+    watching.settles();
     ends_whole(&project, watching);
 }
 
