@@ -13,6 +13,10 @@
 
 #[path = "../it/soak.rs"]
 mod soak;
+#[path = "../it/whole.rs"]
+#[expect(dead_code, reason = "what runs a corpus is in the other target")]
+mod whole;
+mod corpora;
 mod draws;
 mod inventory;
 

@@ -11,6 +11,7 @@ use t2t_model::record::Outcome;
 use t2t_spec::Spec;
 
 use crate::environment;
+use crate::whole::{self, PART};
 use crate::workspace::Workspace;
 
 /// What stands before the reason of a check that was not judged.
@@ -20,11 +21,25 @@ const NOT_JUDGED: &str = "not judged: ";
 const VARIANTS: [&str; 2] = ["honest", "broken"];
 
 #[test]
-fn every_kernel_gets_the_verdict_that_it_deserves() {
+fn the_kernels_of_some_ops_get_the_verdicts_that_they_deserve() {
+    hold(PART);
+}
+
+#[test]
+#[ignore = "takes minutes; tests/whole.json tells whether it has to run"]
+fn whole_every_kernel_gets_the_verdict_that_it_deserves() {
+    hold(1);
+    whole::ADOPTION.note(&environment::root());
+}
+
+/// Checks both kernels of every n-th op, and holds each to what it deserves.
+fn hold(every: usize) {
     let workspace = workspace();
-    let ran = workspace.build(&["--phase", "check"]);
+    let ops: Vec<String> = expected().into_keys().step_by(every).collect();
+    let targets = ["--phase", "check"].into_iter().chain(ops.iter().map(String::as_str));
+    let ran = workspace.build(&targets.collect::<Vec<_>>());
     assert_eq!(ran.code, Some(1), "{}", ran.told);
-    let wrong = wrong(&workspace, &DeviceClass::Interpreter);
+    let wrong = wrong_of(&workspace, &DeviceClass::Interpreter, &ops);
     assert!(wrong.is_empty(), "{}\n{}", wrong.join("\n"), ran.told);
 }
 
@@ -62,9 +77,15 @@ fn the_table_of_verdicts_is_current() {
 
 /// Returns a line for each kernel that has another verdict on a device than it deserves.
 pub fn wrong(workspace: &Workspace, device: &DeviceClass) -> Vec<String> {
+    wrong_of(workspace, device, &expected().into_keys().collect::<Vec<_>>())
+}
+
+/// Returns those lines for the kernels of these ops.
+fn wrong_of(workspace: &Workspace, device: &DeviceClass, ops: &[String]) -> Vec<String> {
     let expected = expected();
     let all = expected
         .iter()
+        .filter(|(op, _)| ops.contains(op))
         .flat_map(|(op, kernels)| VARIANTS.map(|variant| (format!("{op}/{variant}:check"), &kernels[variant])));
     all.map(|(target, deserved)| (verdict(workspace, device, &target), target, deserved))
         .filter(|(got, _, deserved)| !words(deserved).iter().any(|word| is(got, word)))

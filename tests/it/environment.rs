@@ -51,6 +51,11 @@ pub fn python() -> PathBuf {
     PYTHON.get_or_init(|| env::var_os("T2T_TEST_PYTHON").map_or_else(made, PathBuf::from)).clone()
 }
 
+/// The folder in which all tests keep bytecode: what one compiled, the next finds.
+pub fn bytecode() -> PathBuf {
+    root().join("target/bytecode")
+}
+
 /// Brings `.venv` up to date with `uv sync --group dev`, one process at a time.
 fn made() -> PathBuf {
     let root = root();

@@ -20,6 +20,8 @@ mod project;
 mod authored;
 mod lite;
 mod watching;
+#[allow(dead_code, reason = "what reads the notes is in the other target")]
+mod whole;
 mod remote_servers;
 mod worker_setup;
 mod workspace;

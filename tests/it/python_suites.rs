@@ -6,6 +6,7 @@ use std::process::Command;
 use std::thread;
 
 use crate::environment;
+use crate::whole::{self, PART};
 
 /// Over how many processes the tests of the interpreter are spread at most, so that none is the last by far: they take most of the time.
 const PARTS: usize = 4;
@@ -14,8 +15,21 @@ const PARTS: usize = 4;
 fn passes_of_the_interpreter(number: usize) {
     let count = thread::available_parallelism().map_or(PARTS, |cores| cores.get().min(PARTS));
     if number < count {
-        passes(&part("interpreter", number, count));
+        passes(&part("interpreter", number, count), PART);
     }
+}
+
+#[test]
+#[ignore = "takes minutes; tests/whole.json tells whether it has to run"]
+fn whole_the_suite_of_the_interpreter_passes() {
+    let count = thread::available_parallelism().map_or(1, std::num::NonZero::get).min(PARTS);
+    let parts: Vec<_> = (0..count).map(|number| part("interpreter", number, count)).collect();
+    thread::scope(|scope| {
+        for files in &parts {
+            scope.spawn(|| passes(files, 1));
+        }
+    });
+    whole::SUITE.note(&environment::root());
 }
 
 /// Returns every n-th file of a suite, from this one on.
@@ -30,7 +44,8 @@ fn part(suite: &str, first: usize, count: usize) -> Vec<PathBuf> {
     files.into_iter().skip(first).step_by(count).collect()
 }
 
-fn passes(files: &[PathBuf]) {
+/// Runs the tests of these files, of its corpora every n-th test.
+fn passes(files: &[PathBuf], every: usize) {
     assert!(!files.is_empty());
     // pytest keeps the folders of its last runs, and torch what it compiled: all of it goes with this one.
     let folder = environment::folder();
@@ -40,6 +55,7 @@ fn passes(files: &[PathBuf]) {
         .current_dir(environment::root())
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("OMP_NUM_THREADS", "1")
+        .env("T2T_TEST_PART", every.to_string())
         .env("TMPDIR", folder.path())
         .output()
         .unwrap();
@@ -69,10 +85,10 @@ fn the_suite_of_the_interpreter_passes_in_its_last_part() {
 
 #[test]
 fn the_suite_of_the_compiler_passes() {
-    passes(&part("compiled", 0, 1));
+    passes(&part("compiled", 0, 1), 1);
 }
 
 #[test]
 fn the_suite_of_the_driver_of_clusters_passes() {
-    passes(&part("driver", 0, 1));
+    passes(&part("driver", 0, 1), 1);
 }

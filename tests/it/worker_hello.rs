@@ -73,21 +73,27 @@ fn the_hello_says_what_there_is_and_what_is_missing() {
 }
 
 #[test]
-fn triton_reads_its_files_before_the_hello_and_one_that_cannot_counts_as_missing() {
-    for (told, missing) in [("''", &[][..]), ("1 / 0", &["ZeroDivisionError: division by zero"])] {
+fn where_kernels_run_on_a_device_triton_reads_its_files_before_the_hello_and_one_that_cannot_counts_as_missing() {
+    for (kind, told, missing, times) in [
+        (ServerKind::Device, "''", &[][..], "read"),
+        (ServerKind::Device, "1 / 0", &["ZeroDivisionError: division by zero"], "read"),
+        (ServerKind::Interpreter, "''", &[], ""),
+        (ServerKind::Compiled, "''", &[], ""),
+    ] {
         let bench = Bench::new(MODULE);
         let folder = bench.path("harness/triton/runtime");
         fs::create_dir_all(&folder).unwrap();
         fs::write(bench.path("harness/triton/__init__.py"), "").unwrap();
         fs::write(folder.join("__init__.py"), "").unwrap();
         let read = bench.path("read");
+        fs::write(&read, "").unwrap();
         let text = format!("def triton_key():\n    open({:?}, 'a').write('read')\n    return {told}\n", text(&read));
         fs::write(folder.join("cache.py"), text).unwrap();
-        let mut config = bench.config();
+        let mut config = WorkerConfig { kind, ..bench.config() };
         config.preload.insert(0, "triton".to_owned());
         let worker = start(&config).unwrap();
         let reasons: Vec<&str> = worker.hello().missing.iter().map(|missing| missing.reason.as_str()).collect();
-        assert_eq!((reasons.as_slice(), fs::read_to_string(&read).unwrap().as_str()), (missing, "read"));
+        assert_eq!((reasons.as_slice(), fs::read_to_string(&read).unwrap().as_str()), (missing, times));
     }
 }
 

@@ -76,7 +76,7 @@ impl Workspace {
         command.env("T2T_PYTHON", environment::python()).env("T2T_LOCK_DIR", self.path("locks"));
         command.env("HOME", self.path("home")).env_remove("PYTHONPATH").env_remove("T2T_HARNESS");
         // Each workspace has a home of its own, which would be filled anew.
-        command.env("T2T_BYTECODE", "");
+        command.env("T2T_BYTECODE", environment::bytecode());
         if let Some(module) = std::env::var_os("T2T_TEST_MODULE") {
             command.env("PYTHONPATH", module);
         }

@@ -12,14 +12,14 @@ use pyo3::{
 /// The module whose own files are read beside other imports.
 const TRITON: &str = "triton";
 
-/// Imports all of `names`, one after the other, and returns those that failed, each with why.
-pub(crate) fn all(py: Python<'_>, names: &[String]) -> Vec<(String, PyErr)> {
+/// Imports all of `names`, one after the other, and returns those that failed, each with why. `reads_triton` says whether children will ask for the digest of Triton's own files.
+pub(crate) fn all(py: Python<'_>, names: &[String], reads_triton: bool) -> Vec<(String, PyErr)> {
     let mut failed = Vec::new();
     let mut reading = None;
     for name in names {
         match whole(py, name) {
             // Reading 400 MB takes long, so it goes on beside the imports that follow.
-            Ok(()) if name == TRITON => reading = Some(thread::spawn(read_triton)),
+            Ok(()) if reads_triton && name == TRITON => reading = Some(thread::spawn(read_triton)),
             Ok(()) => {}
             Err(error) => failed.push((name.clone(), error)),
         }

@@ -1,5 +1,5 @@
 """Bytecode of installed packages, for an installation that has none: many installers write none, images often forbid to, and then each process compiles all that it imports, seconds of
-it for torch.
+it for torch. `harness_bytecode.py` keeps that of the harness.
 
 It is kept in a folder of the user's, one below it for each folder of packages, and only asked for where there is none beside a source. It counts as Python's own does (PEP 552): while the
 source's time and size are those that it was made of. What is not whole is not there. Nothing outside of the named packages is kept, so no source of a workspace is.
@@ -24,6 +24,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType
 from typing import NoReturn
+
+from t2t_harness.server import harness_bytecode
 
 FOLDER = "T2T_BYTECODE"
 """The variable that names the folder; without it nothing is kept or asked for."""
@@ -101,6 +103,9 @@ def whole(data: bytes) -> bytes:
 
 def use() -> tuple[()]:
     """Has this process find the bytecode that is kept, in all that it imports from now on. Returns nothing to go on with."""
+    base = os.environ.get(FOLDER)
+    if base:
+        harness_bytecode.use(Path(base), Path(__file__).parent.parent)
     home = packages()
     kept = None if home is None else place(home)
     if kept is not None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -86,24 +86,28 @@ def undone() -> Iterator[None]:
 def patch_once(interpreter: Any) -> None:
     """Has `triton.language` replaced at the beginning of a launch, and for each further part of it that a called function sees, once."""
     patch_lang: Callable[[Any], Any] = interpreter._patch_lang
-    launches: list[set[int]] = []
+    launches: list[Launch] = []
     replacements = replacing.Replacements()
 
     def patch(function: Any) -> Any:
-        seen = parts(interpreter, function)
-        if not launches or not seen or not seen <= launches[-1]:
-            scope = patch_lang(function)
-            for replaced in launches[-1:]:
-                replaced |= seen
-            return scope
+        launch = launches[-1] if launches else None
         # Of a called function nobody undoes what was replaced: the launch does.
-        return None
+        if launch is not None and id(function.__globals__) in launch.known:
+            return None
+        seen = parts(interpreter, function)
+        scope = None
+        if launch is None or not seen or not seen <= launch.replaced:
+            scope = patch_lang(function)
+        if launch is not None and seen:
+            launch.replaced |= seen
+            launch.known[id(function.__globals__)] = function.__globals__
+        return scope
 
     @contextlib.contextmanager
     def replaced_for(function: Any) -> Iterator[None]:
         """Has `triton.language` replaced for a kernel, for the length of the context."""
         seen = parts(interpreter, function)
-        with afresh(launches, seen), replacements.for_parts(frozenset(seen), lambda: patch_lang(function)):
+        with afresh(launches, Launch(set(seen))), replacements.for_parts(frozenset(seen), lambda: patch_lang(function)):
             yield
 
     def launched(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -159,10 +163,20 @@ def remember_builtins(interpreter: Any) -> None:
     interpreter._patch_builtin = patch
 
 
+@dataclass
+class Launch:
+    """A launch that runs, and what of `triton.language` is replaced for it."""
+
+    replaced: set[int]
+    """The ids of the modules."""
+    known: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """The globals of the functions that were called, by their ids: all that they name is replaced. They hold many hundred names, and a launch calls a function often."""
+
+
 @contextlib.contextmanager
-def afresh(launches: list[set[int]], seen: set[int]) -> Iterator[None]:
-    """Puts a launch for which the parts `seen` are replaced on `launches`, for the length of the context."""
-    launches.append(set(seen))
+def afresh(launches: list[Launch], launch: Launch) -> Iterator[None]:
+    """Puts a launch on `launches`, for the length of the context."""
+    launches.append(launch)
     try:
         yield
     finally:

@@ -1,0 +1,103 @@
+//! Corpora of kernels whose verdicts take minutes: each run of the tests judges a part of them, and the whole is judged where something changed that a verdict depends on.
+//!
+//! `tests/whole.json` has, for each corpus, the digest of all that was so when the whole of it passed last: the functions of the harness that judge, and the files of the corpus. A test
+//! holds it to what there is now; the run of the whole writes it (`CONTRIBUTING.md`). It is a file of its own, as two of the test targets have it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use t2t_model::action::Phase;
+use t2t_model::digest::Digest;
+use t2t_store::harness::Harness;
+
+/// A corpus.
+#[derive(Debug, Clone, Copy)]
+pub struct Corpus {
+    /// Its name in `whole.json`.
+    pub name: &'static str,
+    /// The phases of the harness that its tests call.
+    phases: &'static [Phase],
+    /// Its files, and the folders of some: below the repository's root.
+    files: &'static [&'static str],
+}
+
+/// What a check on the interpreter calls.
+const CHECKS: &[Phase] = &[Phase::Analyze, Phase::Check];
+
+/// Kernels in the manner of libraries.
+pub const ADOPTION: Corpus =
+    Corpus { name: "adoption", phases: CHECKS, files: &["tests/adoption", "tests/it/adoption.rs"] };
+
+/// Mutants of honest kernels.
+pub const MUTANTS: Corpus = Corpus {
+    name: "mutants",
+    phases: CHECKS,
+    files: &["tests/mutants", "tests/adoption", "ops.yaml", "kernels", "tests/it/mutants.rs"],
+};
+
+/// One kernel of each template of the generator.
+pub const GENERATED: Corpus =
+    Corpus { name: "generated", phases: CHECKS, files: &["assets/generators", "tests/it/generated.rs"] };
+
+/// Kernels of each kind of `KernelBench`'s level 1.
+pub const LEVEL1: Corpus = Corpus { name: "level1", phases: CHECKS, files: &["tests/level1", "tests/it/level1.rs"] };
+
+/// The suite of the interpreter, most of which is kernels, too.
+pub const SUITE: Corpus = Corpus {
+    name: "suite",
+    phases: &Phase::ALL,
+    files: &["tests/python/interpreter", "tests/python/children.py", "tests/python/preloaded.py", "kernels"],
+};
+
+/// All of them.
+pub const ALL: [Corpus; 5] = [ADOPTION, MUTANTS, GENERATED, LEVEL1, SUITE];
+
+/// Of so many kernels of a corpus, each run of the tests judges one.
+pub const PART: usize = 4;
+
+impl Corpus {
+    /// Returns the digest of all that its verdicts depend on, in the repository at `root`.
+    pub fn digest(&self, root: &Path) -> Digest {
+        let known = tempfile::tempdir().unwrap();
+        let harness = Harness::open(Some(&root.join("python"))).unwrap().meanings(known.path());
+        let mut bytes = Vec::new();
+        for phase in self.phases {
+            bytes.extend(harness.phases.get(phase).into_iter().flat_map(Digest::as_bytes));
+        }
+        for file in self.files.iter().flat_map(|name| files(&root.join(name))) {
+            bytes.extend(file.strip_prefix(root).unwrap().to_string_lossy().as_bytes());
+            bytes.extend(Digest::of(&fs::read(&file).unwrap()).as_bytes());
+        }
+        Digest::of(&bytes)
+    }
+
+    /// Notes that the whole of it passed as it is now.
+    pub fn note(&self, root: &Path) {
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _held = ONE_AT_A_TIME.lock().unwrap();
+        let mut noted = noted(root);
+        noted.insert(self.name.to_owned(), self.digest(root).to_string());
+        fs::write(root.join(FILE), serde_json::to_string_pretty(&noted).unwrap() + "\n").unwrap();
+    }
+}
+
+/// Where the digests are noted.
+const FILE: &str = "tests/whole.json";
+
+/// Returns, by corpus, the digest of what there was when the whole of it passed last.
+pub fn noted(root: &Path) -> BTreeMap<String, String> {
+    fs::read(root.join(FILE)).map_or_else(|_| BTreeMap::new(), |text| serde_json::from_slice(&text).unwrap())
+}
+
+/// Lists a file, or the files below a folder but for what Python makes there, in order.
+fn files(path: &Path) -> Vec<PathBuf> {
+    if path.is_file() {
+        return vec![path.to_owned()];
+    }
+    let mut inside: Vec<PathBuf> = fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()).collect();
+    inside.retain(|path| path.file_name().is_some_and(|name| name != "__pycache__"));
+    inside.sort();
+    inside.iter().flat_map(|path| files(path)).collect()
+}
