@@ -42,7 +42,7 @@ mod driver;
 mod elsewhere;
 mod files;
 mod generated;
-mod ground;
+mod kept_servers;
 mod known;
 mod interpreter;
 mod lane;
@@ -57,7 +57,7 @@ pub use self::generated::Overwrite;
 pub(crate) use self::generated::{
     FOLDER as GENERATORS, generator_files, generator_of, known_op, made, takes_the_wrapper,
 };
-pub(crate) use self::ground::Ground;
+pub(crate) use self::kept_servers::KeptServers;
 pub(crate) use self::known::read_ahead;
 pub use self::options::{Chosen, DeviceChoice, Options, Probing};
 pub(crate) use self::part::{Part, Rest};

@@ -27,7 +27,7 @@ use super::error::CliError;
 use super::{BuildArguments, Common, WatchArguments, context, remote};
 use crate::engine::{self, Begins, InFlight, Settings, Waker};
 use crate::reporter::{Bars, Screen, Verbosity, View, view};
-use crate::session::{Ground, Probing, Session};
+use crate::session::{KeptServers, Probing, Session};
 
 mod edited;
 mod inbox;
@@ -251,8 +251,8 @@ impl Watching<'_> {
     /// Returns the workspace as it is now, on the servers that run if they are still the right ones.
     fn open(&mut self) -> Result<(Session, Wanted), CliError> {
         let options = context::options(self.common, &self.root, Probing::Allowed);
-        let ground = self.picked.as_ref().map(|(session, _)| Ground::of(session));
-        let session = Ground::open(ground.as_ref(), &self.root, &options, &self.interrupt)?;
+        let kept = self.picked.as_ref().map(|(session, _)| KeptServers::of(session));
+        let session = KeptServers::open(kept.as_ref(), &self.root, &options, &self.interrupt)?;
         self.shared.lock().pool = Some(Arc::clone(&session.pool));
         let wanted = pick(&session.graph, &self.arguments.targets.selection(&session)?, Force::Stale)?;
         Ok((session, wanted))

@@ -35,7 +35,7 @@ use super::super::running::{Running, stop_on_signal};
 use super::super::{BuildArguments, Common, context, setup};
 use super::{BLOBS, read};
 use crate::engine::{self, Control, InFlight, Settings};
-use crate::session::{DeviceChoice, Ground, Options, Probing, Session};
+use crate::session::{DeviceChoice, KeptServers, Options, Probing, Session};
 
 /// The format of the document that is printed; a change that readers must know gives another number. 1: first.
 const VERSION: u32 = 1;
@@ -98,17 +98,7 @@ impl<'a> Performer<'a> {
         let bundle = read(folder)?;
         self.lay_out(folder, &bundle)?;
         let options = options(self.common, &bundle, &self.place);
-        let left = self.left.take();
-        let ground = left.as_ref().map(|left| Ground::of(&left.session));
-        let session = Ground::open(ground.as_ref(), &self.place.root, &options, &self.interrupt)?;
-        let mut in_flight = None;
-        match left {
-            Some(left) if Arc::ptr_eq(&left.session.pool, &session.pool) => in_flight = Some(left.in_flight),
-            other => {
-                other.inspect(|left| left.session.pool.stop());
-                self.running.hold(&session.pool);
-            }
-        }
+        let (session, mut in_flight) = self.open(&options)?;
         let unfit = |why: String| Ok(End::Unfit(vec![why]));
         let end = match (session.inventory.device.class == bundle.device, session.graph.find(&bundle.target)) {
             (false, _) => {
@@ -116,16 +106,40 @@ impl<'a> Performer<'a> {
             }
             (true, None) => unfit(format!("there is no action `{}` here", bundle.target)),
             (true, Some(index)) => self.performed(&session, (&bundle, index), &mut in_flight, say),
-        }?;
-        if let End::Kept(record) = &end {
-            write(record, &session, result)?;
+        };
+        let written = end.and_then(|end| {
+            if let End::Kept(record) = &end {
+                write(record, &session, result)?;
+            }
+            Ok(end)
+        });
+        // However it ended: servers that the next action cannot have are not to wait for it.
+        match in_flight {
+            Some(in_flight) => self.left = Some(Left { session, in_flight }),
+            None => session.pool.stop(),
         }
+        let end = written?;
         let exit = match &end {
             End::Kept(record) => u8::from(record.outcome.is_rejection()),
             End::Lost(_) | End::Unfit(_) => 3,
         };
-        self.left = in_flight.map(|in_flight| Left { session, in_flight });
         Ok(Performed { document: document(&bundle, &end), exit })
+    }
+
+    /// Opens the place's workspace, with the servers that the action before left if they are the right ones, and with what was in flight there. Others are ended.
+    fn open(&mut self, options: &Options) -> Result<(Session, Option<InFlight>), CliError> {
+        let kept = self.left.as_ref().map(|left| KeptServers::of(&left.session));
+        let session = KeptServers::open(kept.as_ref(), &self.place.root, options, &self.interrupt)?;
+        let left = self.left.take();
+        if let Some(left) = left {
+            if Arc::ptr_eq(&left.session.pool, &session.pool) {
+                return Ok((session, Some(left.in_flight)));
+            }
+            left.session.pool.stop();
+        }
+        self.running.let_go();
+        self.running.hold(&session.pool);
+        Ok((session, None))
     }
 
     /// Lays out a workspace with what the bundle names, and takes what of that lies beside it.

@@ -1,4 +1,4 @@
-//! Ground: the servers of a session, and what they were started for. A later session stands on them as long as it would start the same.
+//! The servers of a session, and what they were started for: a later session has them as long as it would start the same.
 //!
 //! It does not know what runs on them.
 
@@ -17,15 +17,15 @@ use super::{NoSession, Options, Session};
 
 /// What a session leaves to a later one.
 #[derive(Debug)]
-pub(crate) struct Ground {
+pub(crate) struct KeptServers {
     pub(crate) pool: Arc<Pool>,
     toolchain: Option<Arc<Toolchain>>,
     harness: BTreeMap<Phase, Digest>,
     devices: Vec<Device>,
 }
 
-impl Ground {
-    /// Returns what `session` stands on.
+impl KeptServers {
+    /// Returns those of `session`.
     pub(crate) fn of(session: &Session) -> Self {
         Self {
             pool: Arc::clone(&session.pool),
@@ -35,7 +35,7 @@ impl Ground {
         }
     }
 
-    /// Returns a session of the workspace `root` as it is now: on the servers of `kept`, if they are still the right ones, else on others.
+    /// Returns a session of the workspace `root` as it is now: with the servers of `kept`, if they are still the right ones, else with others.
     pub(crate) fn open(
         kept: Option<&Self>,
         root: &Path,
