@@ -30,6 +30,7 @@ mod complete;
 mod context;
 mod declared;
 mod doctor;
+mod dry_run;
 mod edit;
 mod edits;
 mod error;
@@ -321,7 +322,7 @@ fn begin(cli: Cli) -> Result<u8, CliError> {
 fn run(cli: Cli) -> Result<u8, CliError> {
     let common = &cli.common;
     match cli.command {
-        Command::Build(arguments) if arguments.dry_run => inspect::dry_run(common, &arguments),
+        Command::Build(arguments) if arguments.dry_run => dry_run::dry_run(common, &arguments),
         Command::Build(arguments) => build::build(common, &arguments),
         Command::Watch(arguments) => watch::watch(common, arguments),
         Command::Bench(arguments) if arguments.sweep => sweep::sweep(common, &arguments),

@@ -211,7 +211,7 @@ pub(super) struct BuildArguments {
     /// The generator that is asked in the place of the declared one: `t2t generate --generator`.
     #[arg(skip)]
     pub(super) generator: Option<String>,
-    /// Say what would run and why, and run nothing
+    /// Say what would run and why, and with --on also on which nodes, and run nothing
     #[arg(long)]
     pub(super) dry_run: bool,
     /// After a rejection go on with all that does not depend on it (the default)
@@ -233,7 +233,7 @@ pub(super) struct BuildArguments {
     #[arg(long)]
     pub(super) any_device: bool,
     /// Have the nodes of a Ray cluster perform what depends on a device: ray://HOST:PORT, or auto; local for this machine (default: $T2T_EXECUTOR, ops.yaml)
-    #[arg(long, value_name = "CLUSTER", conflicts_with_all = ["dry_run", "require_cached"])]
+    #[arg(long, value_name = "CLUSTER", conflicts_with = "require_cached")]
     pub(super) on: Option<String>,
     /// Write a timeline of the build to FILE, for Perfetto and chrome://tracing
     #[arg(long, value_name = "FILE")]

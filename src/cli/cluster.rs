@@ -22,11 +22,35 @@ use crate::session::{self, Probing, Session};
 
 mod fit;
 
-use self::fit::{Fit, fit};
+use self::fit::{Fit, Unused, fit};
 
 /// The cluster that was joined, if one was.
 #[derive(Debug, Default)]
-pub(crate) struct Joined(Option<Arc<Cluster>>);
+pub(crate) struct Joined {
+    cluster: Option<Arc<Cluster>>,
+    /// The folder for what comes from it.
+    results: PathBuf,
+}
+
+impl Drop for Joined {
+    fn drop(&mut self) {
+        // What cannot be removed takes nothing but space, and the next build removes it.
+        if self.cluster.take().is_some() {
+            let _ = fs::remove(&self.results);
+            self.results.parent().into_iter().for_each(fs::remove_if_empty);
+        }
+    }
+}
+
+/// What a build begins with.
+pub(crate) struct Lent {
+    pub(crate) session: Session,
+    pub(crate) wanted: Wanted,
+    /// What nodes lend. None where no cluster was named, and where nothing is for nodes.
+    nodes: Option<(Arc<Cluster>, Fit)>,
+    /// The nodes that are not used.
+    unused: Vec<Unused>,
+}
 
 /// What a build is run with.
 pub(crate) struct Ready {
@@ -37,8 +61,34 @@ pub(crate) struct Ready {
     pub(crate) told: Vec<Event>,
 }
 
-/// Returns how a build is run: nodes perform what depends on a device, if a cluster was named and something of that would run. `open` opens the workspace, and says what is
-/// wanted. It is called again where the nodes have another driver than was known.
+/// Opens the workspace, and joins the cluster if one was named and something would run that its nodes perform. `open` opens, and says what is wanted. It is called again where
+/// the nodes have another driver than was known.
+pub(crate) fn lent(
+    (common, arguments): (&Common, &BuildArguments),
+    joined: &mut Joined,
+    interrupt: &Interrupt,
+    open: impl Fn() -> Result<(Session, Wanted), CliError>,
+) -> Result<Lent, CliError> {
+    let (mut session, mut wanted) = open()?;
+    let named = executor::cluster(arguments.on.as_deref(), &session.spec)?.filter(|_| !arguments.require_cached);
+    let (mut nodes, mut unused) = (None, Vec::new());
+    if let Some(address) = &named
+        && has_for_nodes(&session, &wanted)?
+    {
+        let cluster = joined.join(common, &session, address, interrupt)?;
+        let mut found = fitting(&cluster, &session, address)?;
+        unused.append(&mut found.unused);
+        if found.driver != session.inventory.device.driver {
+            keep(&session, found.driver.as_deref().unwrap_or_default())?;
+            (session, wanted) = open()?;
+        }
+        // With the driver that there is, results may stand after all.
+        nodes = has_for_nodes(&session, &wanted)?.then_some((cluster, found));
+    }
+    Ok(Lent { session, wanted, nodes, unused })
+}
+
+/// Returns how a build is run: nodes perform what depends on a device, as [`lent`] says.
 pub(crate) fn ready(
     (common, arguments): (&Common, &BuildArguments),
     joined: &mut Joined,
@@ -46,27 +96,12 @@ pub(crate) fn ready(
     interrupt: &Interrupt,
     open: impl Fn() -> Result<(Session, Wanted), CliError>,
 ) -> Result<Ready, CliError> {
-    let (mut session, mut wanted) = open()?;
-    let named = executor::cluster(arguments.on.as_deref(), &session.spec)?.filter(|_| !arguments.require_cached);
-    let mut lent = None;
-    let mut told = Vec::new();
-    if let Some(address) = &named
-        && has_for_nodes(&session, &wanted)?
-    {
-        let cluster = joined.join(common, &session, address, interrupt)?;
-        let found = fitting(&cluster, &session, address)?;
-        told.extend(found.unused.iter().map(fit::Unused::event));
-        if found.driver != session.inventory.device.driver {
-            keep(&session, found.driver.as_deref().unwrap_or_default())?;
-            (session, wanted) = open()?;
-        }
-        // With the driver that there is, results may stand after all.
-        lent = has_for_nodes(&session, &wanted)?.then_some((cluster, found));
-    }
+    let Lent { session, wanted, nodes, unused } = lent((common, arguments), joined, interrupt, open)?;
+    let told = unused.iter().map(Unused::event).collect();
     let settings = setup::settings(common, arguments, &session, remote)?;
-    let Some((cluster, found)) = lent else { return Ok(Ready { session, wanted, settings, told }) };
+    let Some((cluster, found)) = nodes else { return Ok(Ready { session, wanted, settings, told }) };
     let architectures = context::options(common, &session.root, Probing::Never).architectures;
-    let nodes = Arc::new(Nodes { cluster, seats: found.seats, architectures });
+    let nodes = Arc::new(Nodes::of(cluster, found.seats, architectures));
     let settings = Settings { nodes: Some(nodes), children: Children::All, ..settings };
     Ok(Ready { session, wanted, settings, told })
 }
@@ -75,6 +110,33 @@ pub(crate) fn ready(
 fn has_for_nodes(session: &Session, wanted: &Wanted) -> Result<bool, CliError> {
     let is_for = |index| is_for_nodes(&session.graph.action(index).identity);
     Ok(plans(session, wanted)?.iter().any(|plan| plan.settled == Settled::Planned && is_for(plan.index)))
+}
+
+impl Lent {
+    /// Returns that nodes lend nothing to a build.
+    pub(crate) fn nothing((session, wanted): (Session, Wanted)) -> Self {
+        Self { session, wanted, nodes: None, unused: Vec::new() }
+    }
+
+    /// Says what nodes lend, and which are not used, a line each. None where no node was asked for anything.
+    pub(crate) fn lines(&self) -> Option<String> {
+        let (_, found) = self.nodes.as_ref()?;
+        let driver = found.driver.as_ref().map(|driver| format!(", driver {driver}")).unwrap_or_default();
+        let what = format!("{}{driver}", self.session.inventory.device.class);
+        let mut of_nodes: Vec<(&str, Vec<&str>)> = Vec::new();
+        for seat in &found.seats {
+            match of_nodes.last_mut() {
+                Some((node, lanes)) if *node == seat.node => lanes.push(&seat.lane),
+                _ => of_nodes.push((&seat.node, vec![&seat.lane])),
+            }
+        }
+        let lending = of_nodes.into_iter().map(|(_, lanes)| {
+            let name = lanes[0].rsplit_once('/').map_or(lanes[0], |(name, _)| name);
+            format!("node {name} lends {} ({what})\n", lanes.join(", "))
+        });
+        let unused = self.unused.iter().map(|unused| format!("node {} is not used: {}\n", unused.node, unused.why));
+        Some(lending.chain(unused).collect())
+    }
 }
 
 impl Joined {
@@ -86,7 +148,7 @@ impl Joined {
         address: &str,
         interrupt: &Interrupt,
     ) -> Result<Arc<Cluster>, CliError> {
-        if let Some(cluster) = &self.0 {
+        if let Some(cluster) = &self.cluster {
             return Ok(Arc::clone(cluster));
         }
         let python = context::variable("T2T_RAY_PYTHON").filter(|path| !path.is_empty()).map(PathBuf::from);
@@ -94,10 +156,10 @@ impl Joined {
         let python = python.ok_or_else(|| {
             CliError::misuse("no Python was found for the driver of the cluster", "name one with `--python`")
         })?;
-        let scratch = session.cache.join("scratch").join(context::process().to_string()).join("results");
-        fs::make_folder(&scratch).context("cannot write to `cache/`")?;
-        let cluster = Cluster::start(&python, address, &scratch, || interrupt.is_set()).map_err(unusable)?;
-        Ok(Arc::clone(self.0.insert(Arc::new(cluster))))
+        self.results = session.cache.join("scratch").join(context::process().to_string()).join("results");
+        fs::make_folder(&self.results).context("cannot write to `cache/`")?;
+        let cluster = Cluster::start(&python, address, &self.results, || interrupt.is_set()).map_err(unusable)?;
+        Ok(Arc::clone(self.cluster.insert(Arc::new(cluster))))
     }
 }
 

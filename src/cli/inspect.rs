@@ -1,4 +1,4 @@
-//! The commands that look and run nothing: dry run, `graph`, `log`, `ir`.
+//! The commands that look and run nothing: `graph`, `log`, `ir`.
 
 use std::io::Read;
 
@@ -9,40 +9,15 @@ use t2t_host::interrupt::Interrupt;
 use t2t_model::action::{Phase, Target};
 use t2t_model::record::Record;
 use t2t_plan::dot::{self, Format};
-use t2t_plan::explain;
 use t2t_plan::graph::pick::{Force, Selection, pick};
 use t2t_plan::graph::{Index, Wanted};
-use t2t_plan::schedule::Settled;
 use t2t_protocol::{CompiledKernel, Resources, read};
 
 use super::error::CliError;
 use super::plan::{history, plans, standing as standing_attempt};
-use super::{BuildArguments, Common, GraphFormat, Targets, add, context, declared, models, streams};
+use super::{Common, GraphFormat, Targets, context, declared, streams};
 use crate::engine::local::log_path;
 use crate::session::{Probing, Session};
-
-/// Prints a line for every action that would run: its target, then the reasons.
-pub(crate) fn dry_run(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
-    models::each(common, arguments, |common| dry_run_of(common, arguments))
-}
-
-/// Does so for the one model that `common` names, or for this machine.
-fn dry_run_of(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
-    context::workspace().map_err(|error| add::hinted(error, &arguments.targets))?;
-    let session = context::open_for(common, &arguments.targets, Probing::WhereItCan, &Interrupt::default())?;
-    context::warn_of_unknown_versions(common, &session)?;
-    let force = if arguments.force { Force::Named } else { Force::Stale };
-    let wanted = pick(&session.graph, &arguments.targets.selection(&session)?, force)?;
-    let plans = plans(&session, &wanted)?;
-    let lines = plans.iter().filter(|plan| plan.settled == Settled::Planned);
-    let lines: Vec<String> = lines
-        .map(|plan| format!("{} {}\n", session.graph.action(plan.index).target(), explain::line(&plan.why)))
-        .collect();
-    streams::print(&lines.concat());
-    // Where nothing can be written, the next look reads the sources again.
-    let _ = session.sources.save();
-    Ok(0)
-}
 
 /// Prints the graph.
 pub(crate) fn graph(common: &Common, targets: &Targets, format: GraphFormat) -> Result<u8, CliError> {

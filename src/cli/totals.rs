@@ -20,6 +20,7 @@ pub(crate) fn count(report: &Report, tally: &mut Tally) {
             Settled::Planned | Settled::Missing | Settled::NotNeeded => {}
         }
     }
+    tally.again += report.again;
     for settled in standing(report) {
         let outcome = settled.record().map(|record| &record.outcome);
         tally.rejected += usize::from(outcome.is_some_and(Outcome::is_rejection));

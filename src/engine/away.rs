@@ -116,11 +116,12 @@ impl Run<'_, '_> {
         let Some(index) = running.index else { return Ok(()) };
         match away {
             Away::Result(file) => match self.brought(index, file) {
-                Ok(record) => self.keep_brought(index, record, performed),
+                Ok(record) => self.keep_brought(index, record, (performed, &running.lane)),
                 Err(reason) => self.lost_away(index, &running.lane, &reason),
             },
             Away::Unfit(why) => {
                 self.withdraw_node(&running.lane, &why.join("; "));
+                self.tell_again(index, &running.lane, "the node does not fit", false);
                 self.queue_again(index, "no node fits")
             }
             Away::Lost(reason) => self.lost_away(index, &running.lane, reason),
@@ -146,7 +147,12 @@ impl Run<'_, '_> {
     }
 
     /// Keeps a result that came, unless the action read files there that are others here: then it is sent again with those.
-    fn keep_brought(&mut self, index: Index, record: Record, performed: &Performed) -> Result<(), Stop> {
+    fn keep_brought(
+        &mut self,
+        index: Index,
+        record: Record,
+        (performed, lane): (&Performed, &str),
+    ) -> Result<(), Stop> {
         if let Some(path) = self.read_otherwise(index, &record) {
             let times = self.journeys.lacked.entry(index).or_default();
             *times += 1;
@@ -154,6 +160,7 @@ impl Run<'_, '_> {
                 return self.commit(index, &Performed::lost(format!("`{path}` is another file on the nodes")));
             }
             self.history.learn(record);
+            self.tell_again(index, lane, &format!("it looked for `{path}`, which was not sent"), false);
             return self.queue_again(index, "no node is left");
         }
         let action = self.schedule.action(index).clone();
@@ -183,10 +190,16 @@ impl Run<'_, '_> {
         if *times > AGAIN || self.interrupt.is_set() || !is_elsewhere {
             return self.commit(index, &Performed::lost(format!("on {lane}: {reason}")));
         }
-        let target = self.session.graph.action(index).target();
-        let text = format!("{target} was lost on {lane}: {reason}; it runs again elsewhere");
-        (self.emit)(Event::Warning { text });
+        self.nodes().iter().for_each(|nodes| nodes.count_loss());
+        self.tell_again(index, lane, reason, true);
         self.queue_again(index, reason)
+    }
+
+    /// Says that what ran on a lane runs again.
+    fn tell_again(&mut self, index: Index, lane: &str, reason: &str, was_lost: bool) {
+        let target = self.session.graph.action(index).target().clone();
+        let (lane, reason) = (lane.to_owned(), reason.to_owned());
+        (self.emit)(Event::ActionAgain { target, lane, reason, was_lost });
     }
 
     /// Keeps an action from the node of a lane. Returns whether another one is left for it.

@@ -263,7 +263,9 @@ impl<W: Write> Reporter for Board<W> {
                 self.settle(target, Stand::Lost);
                 self.failures.push((target.clone(), format!("{} … lost: {reason}", named(target))));
             }
-            Event::ActionCancelled { target, .. } => self.running.retain(|(running, _)| running != target),
+            Event::ActionCancelled { target, .. } | Event::ActionAgain { target, .. } => {
+                self.running.retain(|(running, _)| running != target);
+            }
             Event::Failure { target, .. } => {
                 let text = self.lines.of(event).unwrap_or_default();
                 self.failures.retain(|(failed, _)| failed != target);

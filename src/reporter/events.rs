@@ -77,6 +77,9 @@ impl<W: Write> Events<W> {
             Event::ActionCancelled { target, lane, reason } => {
                 ("action-finished", finished(target, "cancelled", None, json!({"lane": lane, "why": [reason]})))
             }
+            Event::ActionAgain { target, lane, reason, .. } => {
+                ("action-finished", finished(target, "again", None, json!({"lane": lane, "why": [reason]})))
+            }
             Event::Failure { target, text, fault } => ("failure", failure(target, text, fault)),
             Event::Note { text } => ("note", json!({"text": text})),
             Event::Warning { text } => ("warning", json!({"text": text})),

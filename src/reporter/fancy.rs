@@ -139,6 +139,7 @@ impl Reporter for Fancy {
             Event::ActionStarted { target, lane, .. } => self.begin(lane, target),
             Event::ActionFinished { target, lane, .. }
             | Event::ActionCancelled { target, lane, .. }
+            | Event::ActionAgain { target, lane, .. }
             | Event::ActionLost { target, lane: Some(lane), .. } => {
                 self.end(lane, target);
             }

@@ -69,7 +69,8 @@ impl Lines {
             Event::ActionStarted { .. }
             | Event::ActionFresh { .. }
             | Event::ActionRestored { .. }
-            | Event::ActionMissing { .. } => return None,
+            | Event::ActionMissing { .. }
+            | Event::ActionAgain { was_lost: false, .. } => return None,
             Event::ActionFinished { target, outcome, wall, .. } => self.finished(target, outcome, *wall),
             Event::ActionSkipped { target, because } => {
                 let end = self.painted(Style::new().dim(), "skipped");
@@ -82,6 +83,10 @@ impl Lines {
             Event::ActionCancelled { target, reason, .. } => {
                 let end = self.painted(Style::new().yellow(), "cancelled");
                 format!("{} … {end}: {}", named(target), printable(reason))
+            }
+            Event::ActionAgain { target, lane, reason, .. } => {
+                let text = format!("{target} was lost on {lane}: {reason}; it runs again elsewhere");
+                self.labeled(Style::new().yellow().bold(), "warning", &text)
             }
             Event::Failure { text, .. } => self.failure(text),
             Event::Note { text } => self.labeled(Style::new().cyan(), "note", text),
@@ -161,6 +166,7 @@ impl Lines {
         ];
         let alarm = || Style::new().red().bold();
         let rare = [
+            ("run again", tally.again, Style::new().yellow()),
             ("skipped", tally.skipped, Style::new().yellow()),
             ("not judged", tally.not_judged, Style::new().yellow()),
             ("rejected", tally.rejected, alarm()),

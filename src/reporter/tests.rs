@@ -54,7 +54,7 @@ fn build() -> Vec<Event> {
         Event::ActionLost { target: Target::summary(), lane: None, reason: "disk full".into() },
         Event::Warning { text: "the journal's last line is torn".into() },
         Event::Finished {
-            tally: Tally { fresh: 157, restored: 0, ran: 2, skipped: 1, rejected: 1, not_judged: 1, lost: 1 },
+            tally: Tally { fresh: 157, restored: 0, ran: 2, skipped: 1, rejected: 1, not_judged: 1, lost: 1, again: 0 },
             wall: Duration::from_millis(3_456),
             exit_code: 3,
         },

@@ -76,6 +76,15 @@ impl Trace {
             Event::ActionCancelled { target, reason, .. } => {
                 self.close(target, format!("cancelled: {reason}"), Span { begin: now, end: now }, Times::default());
             }
+            Event::ActionAgain { target, reason, was_lost, .. } => {
+                let how = if *was_lost { "lost" } else { "sent back" };
+                self.close(
+                    target,
+                    format!("{how}, it runs again: {reason}"),
+                    Span { begin: now, end: now },
+                    Times::default(),
+                );
+            }
             Event::ActionFresh { target, .. } => self.settle(target, "fresh", now),
             Event::ActionRestored { target, .. } => self.settle(target, "restored", now),
             Event::ActionSkipped { target, because } => self.settle(target, &format!("skipped, after {because}"), now),

@@ -131,6 +131,38 @@ fn a_build_with_nothing_for_the_nodes_does_not_ask_the_cluster() {
 }
 
 #[test]
+fn a_look_lists_the_nodes_and_what_each_part_would_do_and_runs_nothing() {
+    let cluster = Clustered::new();
+    let look = |arguments: &str| cluster.build(&format!("--dry-run {arguments}")).exits(0).runs("").stdout;
+    let told = look("");
+    let nodes: Vec<&str> = told.lines().filter(|line| line.starts_with("node ")).collect();
+    assert_eq!(nodes.len(), 2, "{told}");
+    assert!(nodes[0].starts_with("node one lends one/0, one/1 (") && nodes[1].starts_with("node two lends two/0"));
+    // Below a heading what nodes would perform, in the order of the graph, then what this machine would.
+    let (there, here) = told.split_once("\nhere: ").unwrap();
+    let there = there.split_once("\non nodes: ").unwrap().1;
+    let counted = |part: &str| part.split_once(' ').unwrap().0.parse::<usize>().unwrap();
+    assert_eq!((counted(there), counted(here)), (there.lines().count() - 1, here.lines().count() - 1), "{told}");
+    assert!(there.contains("softmax/v1_baseline:bench ") && !here.contains(":bench "), "{told}");
+    assert!(here.contains("softmax:analyze ") && !there.contains(":analyze "), "{told}");
+    // A node that does not fit is named with why.
+    let [mut bare, whole] = ["one", "two"].map(|node| cluster.node(node));
+    bare["environment"]["T2T_BIN"] = json!(cluster.home.path("../none"));
+    cluster.set(&[bare, whole]);
+    let told = look("");
+    assert!(told.contains("node two lends two/0, two/1 (") && told.contains("node one is not used: "), "{told}");
+    // Where nothing is for nodes none is asked, and a look that names no cluster asks none.
+    cluster.set(&[cluster.node("one"), cluster.node("two")]);
+    cluster.build("").exits(0);
+    let opened = cluster.count("open");
+    assert_eq!(look(""), "");
+    cluster.home.edit("kernels/softmax/v1_baseline.py", "import triton\n", "import triton\n\nMORE = 2\n");
+    let alone = cluster.home.run(&mut cluster.command("build --dry-run")).exits(0).stdout;
+    assert!(alone.contains("softmax/v1_baseline:check ") && !alone.contains("node "), "{alone}");
+    assert_eq!(cluster.count("open"), opened);
+}
+
+#[test]
 fn a_rejection_by_a_node_is_told_as_one_by_this_machine() {
     let cluster = Clustered::new();
     cluster.home.kernel("softmax", "v1_baseline", "REJECT mismatch");
@@ -184,10 +216,27 @@ fn what_a_node_loses_another_one_performs() {
     one["fails"] = json!("the node died");
     cluster.set(&[one, cluster.node("two")]);
     let ran = cluster
-        .build("")
+        .build("--events ../events.jsonl --trace ../trace.json")
         .exits(0)
         .says(":check was lost on one/0: one: RayError: the node died; it runs again elsewhere");
-    ran.never_says("… lost");
+    let losses = ran.stderr.matches("; it runs again elsewhere").count();
+    ran.never_says("… lost").says(&format!(", run again {losses} in "));
+    let events = cluster.home.read("../events.jsonl");
+    let events: Vec<Value> = events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let lanes = &events.iter().find(|event| event["event"] == "planned").unwrap()["lanes"];
+    assert_eq!((&lanes["one/1"], &lanes["two/0"], &lanes["cuda:0"]), (&json!(1), &json!(1), &Value::Null));
+    let again: Vec<&Value> = events.iter().filter(|event| event["how"] == "again").collect();
+    assert_eq!((again.len(), &events.last().unwrap()["tally"]["again"]), (losses, &json!(losses)));
+    assert!(again.iter().all(|event| event["lane"].as_str().unwrap().starts_with("one/")), "{again:?}");
+    // In the timeline each action has a bar on every lane that it was on.
+    let trace: Value = serde_json::from_str(&cluster.home.read("../trace.json")).unwrap();
+    let is_lost = |bar: &&Value| {
+        bar["args"]["outcome"].as_str().is_some_and(|outcome| outcome.starts_with("lost, it runs again: "))
+    };
+    assert_eq!(trace["traceEvents"].as_array().unwrap().iter().filter(is_lost).count(), losses);
+    cluster.home.t2t("report --trace ../trace.json --out ../report.html").exits(0);
+    let page = cluster.home.read("../report.html").replace("&#x2f;", "/");
+    assert!(page.contains("one/0") && page.contains("two/0"), "nodes are lanes of the page");
 }
 
 #[test]

@@ -99,6 +99,17 @@ pub enum Event {
         /// Why, in words.
         reason: String,
     },
+    /// An action came to no end on a node of a cluster, and runs again on one. It will be told once more that it runs.
+    ActionAgain {
+        /// Which.
+        target: Target,
+        /// On which lane it ran.
+        lane: String,
+        /// Why, in words.
+        reason: String,
+        /// Whether the node lost it. Otherwise the node does not fit, or lacked a file.
+        was_lost: bool,
+    },
     /// Something is wrong with a kernel. Sent once, when its action is rejected or its rejection still stands.
     Failure {
         /// Which action.
@@ -212,6 +223,7 @@ impl Event {
             | Self::ActionMissing { target, .. }
             | Self::ActionLost { target, .. }
             | Self::ActionCancelled { target, .. }
+            | Self::ActionAgain { target, .. }
             | Self::Failure { target, .. } => Some(target),
             Self::BuildStarted { .. }
             | Self::Note { .. }
@@ -243,6 +255,9 @@ pub struct Tally {
     pub not_judged: usize,
     /// The machine failed them.
     pub lost: usize,
+    /// How often nodes of a cluster lost one that then ran again on another.
+    #[serde(default)]
+    pub again: usize,
 }
 
 #[cfg(test)]
