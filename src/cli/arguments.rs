@@ -189,6 +189,9 @@ pub(super) struct WatchArguments {
     /// Look at the files at this interval, for network folders, where the system reports no changes
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", value_parser = seconds)]
     pub(super) poll: Option<Duration>,
+    /// Have the nodes of a Ray cluster perform what depends on a device: ray://HOST:PORT, or auto; local for this machine (default: $T2T_EXECUTOR, ops.yaml)
+    #[arg(long, value_name = "CLUSTER")]
+    pub(super) on: Option<String>,
 }
 
 #[derive(Debug, Args, Default)]

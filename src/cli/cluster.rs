@@ -42,6 +42,15 @@ impl Drop for Joined {
     }
 }
 
+/// When a cluster that is named is joined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Join {
+    /// Once something would run that its nodes perform.
+    ForWork,
+    /// At once: what will run is not known yet.
+    AtOnce,
+}
+
 /// What a build begins with.
 pub(crate) struct Lent {
     pub(crate) session: Session,
@@ -61,10 +70,11 @@ pub(crate) struct Ready {
     pub(crate) told: Vec<Event>,
 }
 
-/// Opens the workspace, and joins the cluster if one was named and something would run that its nodes perform. `open` opens, and says what is wanted. It is called again where
-/// the nodes have another driver than was known.
+/// Opens the workspace, and joins the cluster if one was named and it is time to. `open` opens, and says what is wanted. It is called again where the nodes have another driver than
+/// was known.
 pub(crate) fn lent(
     (common, arguments): (&Common, &BuildArguments),
+    join: Join,
     joined: &mut Joined,
     interrupt: &Interrupt,
     open: impl Fn() -> Result<(Session, Wanted), CliError>,
@@ -72,8 +82,10 @@ pub(crate) fn lent(
     let (mut session, mut wanted) = open()?;
     let named = executor::cluster(arguments.on.as_deref(), &session.spec)?.filter(|_| !arguments.require_cached);
     let (mut nodes, mut unused) = (None, Vec::new());
+    let is_time =
+        |session: &Session, wanted: &Wanted| Ok::<_, CliError>(join == Join::AtOnce || has_for_nodes(session, wanted)?);
     if let Some(address) = &named
-        && has_for_nodes(&session, &wanted)?
+        && is_time(&session, &wanted)?
     {
         let cluster = joined.join(common, &session, address, interrupt)?;
         let mut found = fitting(&cluster, &session, address)?;
@@ -83,7 +95,7 @@ pub(crate) fn lent(
             (session, wanted) = open()?;
         }
         // With the driver that there is, results may stand after all.
-        nodes = has_for_nodes(&session, &wanted)?.then_some((cluster, found));
+        nodes = is_time(&session, &wanted)?.then_some((cluster, found));
     }
     Ok(Lent { session, wanted, nodes, unused })
 }
@@ -96,14 +108,19 @@ pub(crate) fn ready(
     interrupt: &Interrupt,
     open: impl Fn() -> Result<(Session, Wanted), CliError>,
 ) -> Result<Ready, CliError> {
-    let Lent { session, wanted, nodes, unused } = lent((common, arguments), joined, interrupt, open)?;
-    let told = unused.iter().map(Unused::event).collect();
-    let settings = setup::settings(common, arguments, &session, remote)?;
-    let Some((cluster, found)) = nodes else { return Ok(Ready { session, wanted, settings, told }) };
-    let architectures = context::options(common, &session.root, Probing::Never).architectures;
-    let nodes = Arc::new(Nodes::of(cluster, found.seats, architectures));
-    let settings = Settings { nodes: Some(nodes), children: Children::All, ..settings };
+    let lent = lent((common, arguments), Join::ForWork, joined, interrupt, open)?;
+    let (nodes, told) = (lent.nodes(common), lent.told());
+    let Lent { session, wanted, .. } = lent;
+    let settings = on(nodes.as_ref(), setup::settings(common, arguments, &session, remote)?);
     Ok(Ready { session, wanted, settings, told })
+}
+
+/// Returns how a build is run, with these nodes if there are some.
+pub(crate) fn on(nodes: Option<&Arc<Nodes>>, settings: Settings) -> Settings {
+    match nodes {
+        Some(nodes) => Settings { nodes: Some(Arc::clone(nodes)), children: Children::All, ..settings },
+        None => settings,
+    }
 }
 
 /// Returns whether something would run that nodes perform.
@@ -116,6 +133,23 @@ impl Lent {
     /// Returns that nodes lend nothing to a build.
     pub(crate) fn nothing((session, wanted): (Session, Wanted)) -> Self {
         Self { session, wanted, nodes: None, unused: Vec::new() }
+    }
+
+    /// Returns the workspace, and what of it is wanted.
+    pub(crate) fn opened(self) -> (Session, Wanted) {
+        (self.session, self.wanted)
+    }
+
+    /// Returns what nodes lend, if they do.
+    pub(crate) fn nodes(&self, common: &Common) -> Option<Arc<Nodes>> {
+        let (cluster, found) = self.nodes.as_ref()?;
+        let architectures = context::options(common, &self.session.root, Probing::Never).architectures;
+        Some(Arc::new(Nodes::of(Arc::clone(cluster), found.seats.clone(), architectures)))
+    }
+
+    /// Returns what is to be told of nodes that are not used.
+    pub(crate) fn told(&self) -> Vec<Event> {
+        self.unused.iter().map(Unused::event).collect()
     }
 
     /// Says what nodes lend, and which are not used, a line each. None where no node was asked for anything.

@@ -7,7 +7,7 @@ use t2t_plan::explain;
 use t2t_plan::graph::pick::{Force, pick};
 use t2t_plan::schedule::Settled;
 
-use super::cluster::{self, Joined, Lent};
+use super::cluster::{self, Join, Joined, Lent};
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::{BuildArguments, Common, add, context, executor, models, streams};
@@ -36,7 +36,7 @@ fn of_one(common: &Common, arguments: &BuildArguments, joined: &mut Joined) -> R
         Ok((session, wanted))
     };
     let lent = match &arguments.on {
-        Some(_) => cluster::lent((common, arguments), joined, &interrupt, open)?,
+        Some(_) => cluster::lent((common, arguments), Join::ForWork, joined, &interrupt, open)?,
         None => Lent::nothing(open()?),
     };
     context::warn(&lent.session);

@@ -16,13 +16,8 @@ pub(crate) fn given(on: Option<&str>) -> Option<String> {
 
 /// Returns the address of the cluster that is named, if one is.
 pub(crate) fn cluster(on: Option<&str>, spec: &Spec) -> Result<Option<String>, CliError> {
-    let executor = match given(on).as_deref() {
-        None => spec.executor.clone(),
-        Some("") => None,
-        Some(text) => Some(
-            Executor::parse(text)
-                .ok_or_else(|| CliError::misuse(format!("`{text}` is no address of a cluster"), EXAMPLES))?,
-        ),
-    };
-    Ok(executor.and_then(|executor| executor.cluster().map(str::to_owned)))
+    let given = given(on);
+    let address = Executor::address(given.as_deref(), spec.executor.as_ref());
+    let address = address.map_err(|text| CliError::misuse(format!("`{text}` is no address of a cluster"), EXAMPLES))?;
+    Ok(address.map(str::to_owned))
 }

@@ -23,11 +23,12 @@ use t2t_plan::graph::pick::{Force, pick};
 use t2t_store::git;
 use t2t_store::store::lock::Lock;
 
+use super::cluster::{self, Join, Joined};
 use super::error::CliError;
-use super::{BuildArguments, Common, WatchArguments, context, remote};
-use crate::engine::{self, Begins, InFlight, Settings, Waker};
+use super::{BuildArguments, Common, WatchArguments, context, executor, remote};
+use crate::engine::{self, Begins, InFlight, Nodes, Settings, Waker};
 use crate::reporter::{Bars, Screen, Verbosity, View, view};
-use crate::session::{KeptServers, Probing, Session};
+use crate::session::{KeptServers, Options, Probing, Session};
 
 mod edited;
 mod inbox;
@@ -53,8 +54,8 @@ const WRITTEN: Duration = Duration::from_millis(100);
 
 /// Runs the command.
 pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, CliError> {
-    if common.as_device.is_some() {
-        return Err(CliError::misuse("nothing runs on a device that is not here", "leave out `--as-device`"));
+    if common.as_device.as_ref().is_some_and(|models| models.contains(',')) {
+        return Err(CliError::misuse("a watch is for one model", "start one for each, in its own clone"));
     }
     let root = context::workspace()?;
     let interrupt = Interrupt::default();
@@ -83,10 +84,10 @@ pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, Cl
     if screen.bars == Bars::Yes {
         shared.lock().keys = Keys::open(move |key| send(Input::Key(key)));
     }
-    let WatchArguments { targets, jobs, .. } = arguments;
+    let WatchArguments { targets, jobs, on, .. } = arguments;
     let mut watching = Watching {
         common,
-        arguments: BuildArguments { targets, jobs, ..BuildArguments::default() },
+        arguments: BuildArguments { targets, jobs, on, ..BuildArguments::default() },
         root,
         interrupt,
         shared,
@@ -100,6 +101,8 @@ pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, Cl
         is_read: false,
         in_flight: None,
         settings: None,
+        joined: Joined::default(),
+        lending: Lending::Unknown,
         remote: remote::OpenedRemote::default(),
         code: None,
         last: BTreeSet::new(),
@@ -136,6 +139,9 @@ struct Watching<'a> {
     in_flight: Option<InFlight>,
     /// How the last round was run.
     settings: Option<Settings>,
+    /// The cluster that all rounds share.
+    joined: Joined,
+    lending: Lending,
     /// The remote cache that all rounds share.
     remote: remote::OpenedRemote,
     /// The exit code of the last state.
@@ -144,6 +150,15 @@ struct Watching<'a> {
     last: BTreeSet<Target>,
     /// What is rejected or lost.
     failed: BTreeSet<Target>,
+}
+
+/// What nodes of a cluster lend to the rounds.
+enum Lending {
+    /// The workspace, which may name one, could not be read yet.
+    Unknown,
+    /// None is named.
+    Nothing,
+    Nodes(Arc<Nodes>),
 }
 
 impl Watching<'_> {
@@ -250,12 +265,40 @@ impl Watching<'_> {
 
     /// Returns the workspace as it is now, on the servers that run if they are still the right ones.
     fn open(&mut self) -> Result<(Session, Wanted), CliError> {
-        let options = context::options(self.common, &self.root, Probing::Allowed);
+        let executor = executor::given(self.arguments.on.as_deref());
+        let options = Options { executor, ..context::options(self.common, &self.root, Probing::Allowed) };
         let kept = self.picked.as_ref().map(|(session, _)| KeptServers::of(session));
-        let session = KeptServers::open(kept.as_ref(), &self.root, &options, &self.interrupt)?;
-        self.shared.lock().pool = Some(Arc::clone(&session.pool));
-        let wanted = pick(&session.graph, &self.arguments.targets.selection(&session)?, Force::Stale)?;
-        Ok((session, wanted))
+        let open = || {
+            let session = KeptServers::open(kept.as_ref(), &self.root, &options, &self.interrupt)?;
+            self.shared.lock().pool = Some(Arc::clone(&session.pool));
+            let wanted = pick(&session.graph, &self.arguments.targets.selection(&session)?, Force::Stale)?;
+            Ok((session, wanted))
+        };
+        if !matches!(self.lending, Lending::Unknown) {
+            return open();
+        }
+        let mut joined = std::mem::take(&mut self.joined);
+        let lent = cluster::lent((self.common, &self.arguments), Join::AtOnce, &mut joined, &self.interrupt, open);
+        self.joined = joined;
+        let lent = lent?;
+        let nodes = lent.nodes(self.common);
+        if nodes.is_none() && self.common.as_device.is_some() {
+            let hint = "leave out `--as-device`, or name a cluster that has one with `--on`";
+            return Err(CliError::misuse("nothing runs on a device that is not here", hint));
+        }
+        for event in lent.told() {
+            self.view.borrow_mut().report(&event);
+        }
+        self.lending = nodes.map_or(Lending::Nothing, Lending::Nodes);
+        Ok(lent.opened())
+    }
+
+    /// Returns what nodes lend to the rounds, if they do.
+    fn lent(&self) -> Option<&Arc<Nodes>> {
+        match &self.lending {
+            Lending::Nodes(nodes) => Some(nodes),
+            Lending::Unknown | Lending::Nothing => None,
+        }
     }
 
     /// Shows what keeps the workspace from being built. What is in flight goes on meanwhile.

@@ -68,6 +68,10 @@ impl Run<'_, '_> {
                 self.in_flight.dispatcher().handle(Told::Ended(ticket));
                 return Err(self.lost(&error));
             }
+            Err(NoBundle::Changed(path)) if self.control.is_controlled() => {
+                self.in_flight.dispatcher().handle(Told::Ended(ticket));
+                return Err(Stop::Outdated(path.to_string()));
+            }
             Err(error) => {
                 self.in_flight.dispatcher().handle(Told::Ended(ticket));
                 self.has_withheld = true;
@@ -113,9 +117,9 @@ impl Run<'_, '_> {
 
     /// Takes what came of an action from a node.
     pub(super) fn take_away(&mut self, running: &Running, performed: &Performed, away: &Away) -> Result<(), Stop> {
-        let Some(index) = running.index else { return Ok(()) };
+        let Some(index) = running.index else { return self.keep_undecided(running, performed, away) };
         match away {
-            Away::Result(file) => match self.brought(index, file) {
+            Away::Result(file) => match self.brought(running, file) {
                 Ok(record) => self.keep_brought(index, record, (performed, &running.lane)),
                 Err(reason) => self.lost_away(index, &running.lane, &reason),
             },
@@ -128,16 +132,25 @@ impl Run<'_, '_> {
         }
     }
 
+    /// Keeps what came of an action whose dependencies have not settled in this build, as of one that ran here: it stands if they end as they did.
+    fn keep_undecided(&mut self, running: &Running, performed: &Performed, away: &Away) -> Result<(), Stop> {
+        let Away::Result(file) = away else { return Ok(()) };
+        let Ok(record) = self.brought(running, file) else { return Ok(()) };
+        self.journal.add(&record)?;
+        self.history.add(record.clone());
+        self.share(&record);
+        self.tell_committed(&running.action, running.lane.clone(), &record, performed)
+    }
+
     /// Returns the one result that came in `file`, its blobs in the store. Fails where it is not that of the action.
-    fn brought(&self, index: Index, file: &Path) -> Result<Record, String> {
+    fn brought(&self, running: &Running, file: &Path) -> Result<Record, String> {
         let stage = self.scratch.join("brought");
         let opened = fs::open_if_there(file).map_err(|error| error.to_string())?;
         let mut opened = opened.ok_or("its result is gone")?;
         let records =
             archive::bring(&mut opened, &self.session.cache, &stage).map_err(|refused| refused.to_string())?;
         let _ = fs::remove(file);
-        let identity = &self.session.graph.action(index).identity;
-        let key = self.pending[&index].manifest.key();
+        let (identity, key) = (&running.action.identity, running.manifest.key());
         let is_it = |record: &Record| {
             let is_alike = record.identity.target == identity.target.of_attempt(1);
             record.key == key && is_alike && record.identity.device == identity.device

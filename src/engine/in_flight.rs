@@ -60,7 +60,6 @@ pub(super) struct Running {
     pub(crate) why: Vec<String>,
     /// The name of its lane.
     pub(crate) lane: String,
-    pub(crate) device: Option<String>,
     pub(crate) since: Instant,
     /// Where it is in the present graph, once it is decided there that its result is the one to have.
     pub(crate) index: Option<Index>,
@@ -171,6 +170,11 @@ impl InFlight {
         self.devices.iter().position(|device| device.uuid.as_deref() == Some(uuid))
     }
 
+    /// Returns the number of the device on whose lane an action runs, if it is a device's.
+    pub(super) fn lane(&self, running: &Running) -> Option<usize> {
+        self.devices.iter().position(|device| device.name == running.lane)
+    }
+
     /// Returns the slots in which something runs.
     pub(super) fn tickets(&self) -> Vec<Ticket> {
         self.running.keys().copied().collect()
@@ -254,7 +258,6 @@ impl InFlight {
             manifest,
             why,
             lane: slot.name,
-            device: slot.device,
             since: Instant::now(),
             index: Some(index),
             cancel,

@@ -60,7 +60,7 @@ impl Run<'_, '_> {
     fn bind(&mut self, ticket: Ticket) {
         let Some(running) = self.in_flight.get(ticket) else { return };
         let target = running.action.target();
-        let device = running.device.as_deref().and_then(|uuid| self.in_flight.device(uuid));
+        let device = self.in_flight.lane(running);
         let index = self.session.graph.find(target).filter(|_| measures(target.phase));
         if let Some((index, device)) = index.zip(device) {
             self.in_flight.dispatcher().handle(Told::Measured(index, device));

@@ -10,6 +10,7 @@ use t2t_host::pool::Pool;
 use t2t_host::toolchain::{Interpreter, Toolchain};
 use t2t_plan::graph::expand::Configurations;
 use t2t_spec::Spec;
+use t2t_spec::executor::Executor;
 
 use super::generated::Overwrite;
 
@@ -60,10 +61,8 @@ impl Options {
     /// Returns the address of the cluster whose nodes perform what depends on a device, as it is written. None where none is named, by these or by `spec`.
     #[must_use]
     pub(crate) fn cluster<'a>(&'a self, spec: &'a Spec) -> Option<&'a str> {
-        match self.executor.as_deref() {
-            None => spec.executor.as_ref()?.cluster(),
-            Some(named) => Some(named).filter(|named| !["", "local"].contains(named)),
-        }
+        // One that cannot be read stops a build later.
+        Executor::address(self.executor.as_deref(), spec.executor.as_ref()).ok().flatten()
     }
 }
 

@@ -12,6 +12,7 @@ use crate::project::{Project, Ran, install, until};
 
 mod models;
 mod real;
+mod watched;
 
 /// All of what a build of the two ops runs.
 const ALL: &str = "gelu:analyze,select,log gelu/v1_baseline:compile,check,bench gelu/v2_tiling:compile,check,bench softmax:analyze,select,log softmax/v1_baseline:compile,check,bench softmax/v2_tiling:compile,check,bench summary";

@@ -28,6 +28,19 @@ impl Executor {
         }
     }
 
+    /// Returns the address of the cluster that counts: of what is `named`, if something is, else of what is `declared`; None for this machine, which an empty name is, too. Fails with
+    /// what is named where that is none.
+    pub fn address<'a>(named: Option<&'a str>, declared: Option<&'a Self>) -> Result<Option<&'a str>, &'a str> {
+        match named {
+            None => Ok(declared.and_then(Self::cluster)),
+            Some("") => Ok(None),
+            Some(text) => match Self::parse(text).ok_or(text)? {
+                Self::Local => Ok(None),
+                Self::Cluster(_) => Ok(Some(text)),
+            },
+        }
+    }
+
     /// Returns the address of the cluster; None for this machine.
     #[must_use]
     pub fn cluster(&self) -> Option<&str> {
@@ -52,5 +65,17 @@ mod tests {
         {
             assert_eq!(Executor::parse(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn what_is_named_counts_before_what_is_declared() {
+        let declared = Executor::Cluster("auto".to_owned());
+        assert_eq!(Executor::address(None, None), Ok(None));
+        assert_eq!(Executor::address(None, Some(&declared)), Ok(Some("auto")));
+        for here in ["", "local"] {
+            assert_eq!(Executor::address(Some(here), Some(&declared)), Ok(None));
+        }
+        assert_eq!(Executor::address(Some("ray://head:10001"), Some(&declared)), Ok(Some("ray://head:10001")));
+        assert_eq!(Executor::address(Some("head"), Some(&declared)), Err("head"));
     }
 }

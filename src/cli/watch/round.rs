@@ -13,7 +13,7 @@ use super::inbox::{Again, Due};
 use super::{WRITTEN, Watching, is_relevant};
 use crate::cli::edit::Ahead;
 use crate::cli::error::CliError;
-use crate::cli::{setup, totals};
+use crate::cli::{cluster, setup, totals};
 use crate::engine::{self, Begins, Command, Control, Ended, Report, Settings};
 use crate::reporter::View;
 use crate::session::Session;
@@ -22,12 +22,12 @@ impl Watching<'_> {
     /// Builds the whole. Of it, `ahead` was built in this round before.
     pub(super) fn build(&mut self, session: Session, mut wanted: Wanted, due: &Due, since: Instant, ahead: &Ahead) {
         let settings = match setup::settings(self.common, &self.arguments, &session, &self.remote) {
-            Ok(settings) => settings,
+            Ok(settings) => cluster::on(self.lent(), settings),
             Err(error) => return self.fail(&error),
         };
         self.settings = Some(settings.clone());
         if self.picked.is_none() {
-            for event in setup::introduction(self.common, &session, None) {
+            for event in setup::introduction(self.common, &session, self.lent().map(|nodes| &**nodes)) {
                 self.view.borrow_mut().report(&event);
             }
         }
@@ -164,6 +164,9 @@ impl Watching<'_> {
     pub(super) fn tell_end(&mut self, session: &Session, tally: Tally, code: u8, since: Instant) {
         self.code = Some(code);
         self.view.borrow_mut().report(&Event::Finished { tally, wall: since.elapsed(), exit_code: code });
-        engine::get_ready(session, self.in_flight.as_ref());
+        // What the next save asks for first runs on a node.
+        if self.lent().is_none() {
+            engine::get_ready(session, self.in_flight.as_ref());
+        }
     }
 }
