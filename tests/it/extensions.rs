@@ -4,8 +4,10 @@
 
 use std::time::Instant;
 
+use crate::environment;
 use crate::real::adoption::copied;
-use crate::real::cuda::{has_nvcc, parts, stale};
+use crate::real::cuda::{self, has_nvcc, parts, stale};
+use crate::whole;
 use crate::workspace::{Ran, Workspace};
 
 const COMPILE: &str = "softmax/extension:compile";
@@ -17,7 +19,19 @@ fn is_stale(workspace: &Workspace, target: &str) -> bool {
 }
 
 #[test]
-fn a_cu_with_torchs_headers_is_built_without_a_device_and_an_edited_header_changes_one_part() {
+#[ignore = "takes minutes; tests/whole.json tells whether it has to run"]
+fn whole_what_nvcc_compiles_is_compiled_anew_where_it_has_to_be_and_told_at_its_line() {
+    assert!(has_nvcc(), "there is no nvcc");
+    cuda::both_languages_are_compiled_and_cuda_is_not_judged();
+    cuda::what_nvcc_refuses_is_told_at_its_line();
+    cuda::what_a_python_file_has_torch_build_is_built_and_an_edited_kernel_changes_one_part();
+    a_cu_with_torchs_headers_is_built_and_an_edited_header_changes_one_part();
+    a_library_of_several_files_is_built_and_each_file_is_in_the_key();
+    whole::CUDA.note(&environment::root());
+}
+
+/// Without a device.
+fn a_cu_with_torchs_headers_is_built_and_an_edited_header_changes_one_part() {
     if !has_nvcc() {
         return;
     }
@@ -125,8 +139,8 @@ pub fn library() -> Workspace {
     of_relu(FILES)
 }
 
-#[test]
-fn a_library_of_several_files_whose_operators_torch_knows_is_built_and_each_file_is_in_the_key() {
+/// Its operators are torch's.
+fn a_library_of_several_files_is_built_and_each_file_is_in_the_key() {
     if !has_nvcc() {
         return;
     }

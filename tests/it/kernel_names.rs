@@ -7,6 +7,7 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 
 use crate::environment;
+use crate::whole;
 use crate::workspace::Workspace;
 
 const OPS: [&str; 6] = ["add", "softmax", "mha", "gelu", "layernorm", "matmul"];
@@ -38,7 +39,14 @@ struct Kernel {
 }
 
 #[test]
-fn the_kernels_are_what_their_names_say() {
+#[ignore = "takes minutes; tests/whole.json tells whether it has to run"]
+fn whole_the_kernels_are_what_their_names_say() {
+    hold_to_their_names();
+    hold_to_no_matrix();
+    whole::KERNELS.note(&environment::root());
+}
+
+fn hold_to_their_names() {
     let workspace = compiled();
     for op in OPS {
         for dtype in dtypes(op) {
@@ -63,8 +71,8 @@ fn the_kernels_are_what_their_names_say() {
     }
 }
 
-#[test]
-fn attention_never_makes_a_matrix_of_queries_and_keys() {
+/// Attention never makes a matrix of queries and keys.
+fn hold_to_no_matrix() {
     let names: Vec<String> = VARIANTS.iter().map(|variant| format!("{variant}_watched")).collect();
     let workspace = Workspace::new(&format!(
         "version: 1

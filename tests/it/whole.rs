@@ -51,8 +51,27 @@ pub const SUITE: Corpus = Corpus {
     files: &["tests/python/interpreter", "tests/python/children.py", "tests/python/preloaded.py", "kernels"],
 };
 
+/// The kernels of this repository, as they are compiled: none of it is done in each run.
+pub const KERNELS: Corpus =
+    Corpus { name: "kernels", phases: &[Phase::Compile], files: &["ops.yaml", "kernels", "tests/it/kernel_names.rs"] };
+
+/// What takes nvcc and torch's headers most of a minute to compile, each.
+pub const CUDA: Corpus = Corpus {
+    name: "cuda",
+    phases: &[Phase::Compile],
+    files: &[
+        "python/t2t_harness/cuda",
+        "python/t2t_harness/phases/compile_cuda.py",
+        "python/t2t_harness/phases/compile_inline.py",
+        "crates/cuda/src",
+        "examples/cuda",
+        "tests/it/cuda.rs",
+        "tests/it/extensions.rs",
+    ],
+};
+
 /// All of them.
-pub const ALL: [Corpus; 5] = [ADOPTION, MUTANTS, GENERATED, LEVEL1, SUITE];
+pub const ALL: [Corpus; 7] = [ADOPTION, MUTANTS, GENERATED, LEVEL1, SUITE, KERNELS, CUDA];
 
 /// Of so many kernels of a corpus, each run of the tests judges one.
 pub const PART: usize = 4;
