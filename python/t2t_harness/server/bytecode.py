@@ -19,13 +19,13 @@ import signal
 import sys
 import time
 import warnings
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType
 from typing import NoReturn
 
 from t2t_harness.server import harness_bytecode
+from t2t_harness.server.kept_code import put, whole
 
 FOLDER = "T2T_BYTECODE"
 """The variable that names the folder; without it nothing is kept or asked for."""
@@ -50,9 +50,6 @@ LOOK_S = 0.01
 
 PR_SET_PDEATHSIG = 1
 """The number of the call that has a process end with its parent."""
-
-SUM = 4
-"""Bytes of the checksum (CRC-32, big-endian) before what is kept."""
 
 ORIGIN, LOCK = "origin", "lock"
 """Files beside what is kept: the folder of packages that it is of, and what whoever compiles holds."""
@@ -92,13 +89,6 @@ class Loader(importlib.machinery.SourceFileLoader):
             if not path.endswith(".pyc") or not path.startswith(self.home):
                 raise
         return whole(super().get_data(self.kept + path[len(self.home) :]))
-
-
-def whole(data: bytes) -> bytes:
-    """Returns what is kept in the file that holds `data`. Raises OSError where it is not as it was written."""
-    if len(data) <= SUM or zlib.crc32(data[SUM:]) != int.from_bytes(data[:SUM], "big"):
-        raise OSError("the file is not whole")
-    return data[SUM:]
 
 
 def use() -> tuple[()]:
@@ -238,10 +228,5 @@ def compile_one(source: Path, home: Path, kept: Path) -> bool:
         raise TypeError(f"`{source}` is no source")
     data = head + marshal.dumps(code)
     file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f"{os.getpid()}.new")
-    try:
-        fresh.write_bytes(zlib.crc32(data).to_bytes(SUM, "big") + data)
-        fresh.replace(file)
-    finally:
-        fresh.unlink(missing_ok=True)
+    put(file, data)
     return True

@@ -15,19 +15,17 @@ import marshal
 import os
 import sys
 import time
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType
+
+from t2t_harness.server.kept_code import put, whole
 
 FOLDER = "harness"
 """What is kept lies here, below the folder of all that is kept."""
 
 KEPT_S = 30 * 24 * 3600.0
 """How long something is kept. What is still in use then is made again."""
-
-SUM = 4
-"""Bytes of the checksum (CRC-32, big-endian) before what is kept."""
 
 
 class Loader(importlib.machinery.SourceFileLoader):
@@ -49,7 +47,7 @@ class Loader(importlib.machinery.SourceFileLoader):
         if not isinstance(made, CodeType):
             raise ImportError(f"`{path}` is no source", name=fullname)
         with contextlib.suppress(OSError):
-            keep(file, made)
+            put(file, marshal.dumps(made))
         return made
 
 
@@ -78,27 +76,10 @@ def name_of(source: bytes) -> str:
 def read(file: Path) -> CodeType | None:
     """Returns the bytecode in a file; None where there is none, or it is not as it was written."""
     try:
-        data = file.read_bytes()
-    except OSError:
-        return None
-    if zlib.crc32(data[SUM:]) != int.from_bytes(data[:SUM], "big"):
-        return None
-    try:
-        code = marshal.loads(data[SUM:])
-    except (EOFError, ValueError, TypeError):
+        code = marshal.loads(whole(file.read_bytes()))
+    except (OSError, EOFError, ValueError, TypeError):
         return None
     return code if isinstance(code, CodeType) else None
-
-
-def keep(file: Path, code: CodeType) -> None:
-    """Writes bytecode to a file, whole or not at all. Raises OSError where it cannot be written."""
-    data = marshal.dumps(code)
-    fresh = file.with_name(f"{os.getpid()}.new")
-    try:
-        fresh.write_bytes(zlib.crc32(data).to_bytes(SUM, "big") + data)
-        fresh.replace(file)
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def remove_old(folder: Path) -> None:
