@@ -16,11 +16,13 @@ mod bench;
 mod import;
 mod profile;
 mod report;
+mod watch;
 
 pub(super) use self::bench::BenchArguments;
 pub(super) use self::import::{FlashinferArguments, ImportForm};
 pub(super) use self::profile::ProfileArguments;
 pub(super) use self::report::ReportArguments;
+pub(super) use self::watch::WatchArguments;
 
 /// Which targets.
 #[derive(Debug, Args, Clone, Default)]
@@ -177,21 +179,6 @@ pub(super) struct AdoptArguments {
     /// The function or class in Python that it replaces
     #[arg(long, value_name = "FILE.py::NAME")]
     pub(super) reference: Option<String>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct WatchArguments {
-    #[command(flatten)]
-    pub(super) targets: Targets,
-    /// How many actions run at once on the CPU (default: the number of cores that are not reserved for devices)
-    #[arg(long, short, value_name = "N", value_parser = jobs)]
-    pub(super) jobs: Option<usize>,
-    /// Look at the files at this interval, for network folders, where the system reports no changes
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", value_parser = seconds)]
-    pub(super) poll: Option<Duration>,
-    /// Have the nodes of a Ray cluster perform what depends on a device: ray://HOST:PORT, or auto; local for this machine (default: $T2T_EXECUTOR, ops.yaml)
-    #[arg(long, value_name = "CLUSTER")]
-    pub(super) on: Option<String>,
 }
 
 #[derive(Debug, Args, Default)]
