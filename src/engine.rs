@@ -237,7 +237,7 @@ impl<'a, 'b> Run<'a, 'b> {
             replaced: self.replaced(),
             settled: self.session.graph.indices().map(|index| self.schedule.settled(index).cloned()).collect(),
             missing: std::mem::take(&mut self.missing),
-            again: self.settings.nodes.as_ref().map_or(0, |nodes| nodes.lost()),
+            again: self.journeys.again,
             interrupted: self.interrupt.is_set(),
             stopped: self.stopped,
             ended,

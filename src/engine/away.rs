@@ -34,6 +34,8 @@ const FILES: u32 = 4;
 #[derive(Debug, Default)]
 pub(super) struct Journeys {
     lost: BTreeMap<Index, u32>,
+    /// How often one that was lost ran again, in this build.
+    pub(super) again: usize,
     lacked: BTreeMap<Index, u32>,
     withdrawn: BTreeSet<usize>,
     /// The seats of nodes that lost an action.
@@ -203,7 +205,7 @@ impl Run<'_, '_> {
         if *times > AGAIN || self.interrupt.is_set() || !is_elsewhere {
             return self.commit(index, &Performed::lost(format!("on {lane}: {reason}")));
         }
-        self.nodes().iter().for_each(|nodes| nodes.count_loss());
+        self.journeys.again += 1;
         self.tell_again(index, lane, reason, true);
         self.queue_again(index, reason)
     }

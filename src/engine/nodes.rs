@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 use t2t_host::cluster::{Asked, Cluster, End};
@@ -27,8 +26,6 @@ pub(crate) struct Nodes {
     pub(crate) cluster: Arc<Cluster>,
     /// The devices that there were when the build began, of the nodes that fit it, node by node.
     pub(crate) seats: Vec<Seat>,
-    /// How often a node lost an action that then ran again.
-    losses: AtomicUsize,
     /// `$TORCH_CUDA_ARCH_LIST`, which bundles tell the nodes.
     pub(crate) architectures: Option<String>,
 }
@@ -61,17 +58,7 @@ pub(super) struct Sent {
 impl Nodes {
     /// Returns what the cluster lends: these devices of its nodes.
     pub(crate) fn of(cluster: Arc<Cluster>, seats: Vec<Seat>, architectures: Option<String>) -> Self {
-        Self { cluster, seats, losses: AtomicUsize::new(0), architectures }
-    }
-
-    /// Counts that a node lost an action, which runs again.
-    pub(super) fn count_loss(&self) {
-        self.losses.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Returns how often that was.
-    pub(super) fn lost(&self) -> usize {
-        self.losses.load(Ordering::Relaxed)
+        Self { cluster, seats, architectures }
     }
 
     /// Returns how many nodes lend devices.
