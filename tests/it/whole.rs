@@ -38,8 +38,11 @@ pub const MUTANTS: Corpus = Corpus {
 };
 
 /// One kernel of each template of the generator.
-pub const GENERATED: Corpus =
-    Corpus { name: "generated", phases: CHECKS, files: &["assets/generators", "tests/it/generated.rs"] };
+pub const GENERATED: Corpus = Corpus {
+    name: "generated",
+    phases: CHECKS,
+    files: &["crates/generate", "assets/generators", "tests/it/generated.rs"],
+};
 
 /// Kernels of each kind of `KernelBench`'s level 1.
 pub const LEVEL1: Corpus = Corpus { name: "level1", phases: CHECKS, files: &["tests/level1", "tests/it/level1.rs"] };
