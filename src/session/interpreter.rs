@@ -15,7 +15,7 @@ use t2t_host::pool::{Cancel, NoCall, Pool};
 use t2t_host::toolchain::Toolchain;
 use t2t_host::worker::WorkerConfig;
 use t2t_plan::imports;
-use t2t_protocol::{Alone, BYTECODE, End, Lane, Limits, PRELOAD, Probed, Reply, Request, ServerKind, read};
+use t2t_protocol::{Alone, BYTECODE, End, Lane, Limits, PRELOAD, Probed, Reply, Request, SHARED, ServerKind, read};
 use t2t_store::fingerprint::Fingerprint;
 use t2t_store::fs;
 use t2t_store::harness::Harness;
@@ -75,7 +75,7 @@ pub(crate) fn asked(
     let mut attempt = 1;
     loop {
         let known = known(options, cache);
-        let (pool, placing) = pool(options, harness, cache, interrupt, known.is_some())?;
+        let (pool, placing) = pool(options, harness, cache, interrupt, known.is_some(), has_devices)?;
         let placed = harness.trace(cache);
         match toolchain(options, cache, root, &pool, has_devices, known) {
             // `t2t clean --cache` waits for nobody who only looks.
@@ -98,6 +98,7 @@ fn pool(
     cache: &Path,
     interrupt: &Interrupt,
     is_known: bool,
+    has_devices: bool,
 ) -> Result<(Arc<Pool>, Placing), NoSession> {
     let no_servers = || Arc::new(Pool::new(Vec::new(), interrupt.clone()));
     let Some(python) = options.python.as_ref().filter(|_| options.probing != Probing::Never) else {
@@ -120,7 +121,9 @@ fn pool(
     };
     let configs = [ServerKind::Interpreter, ServerKind::Compiled, ServerKind::Device].map(|kind| WorkerConfig {
         harness: Some(folder.clone()),
-        preload: preload(options.bytecode.is_some()),
+        preload: preload(options.bytecode.is_some(), has_devices),
+        // With devices, the servers of both kinds that are used are of different orders, and there are cores for both.
+        fork_after: SHARED.last().filter(|_| !has_devices).map(|last| (*last).to_owned()),
         later: imports::later(kind),
         asked: imports::asked(kind),
         environment: environment(options),
@@ -135,9 +138,12 @@ fn environment(options: &Options) -> BTreeMap<String, String> {
     folder.into_iter().collect()
 }
 
-fn preload(has_bytecode: bool) -> Vec<String> {
+/// Returns what servers import before they serve. With devices, Triton comes before torch, since the server of devices reads Triton's files meanwhile.
+fn preload(has_bytecode: bool, has_devices: bool) -> Vec<String> {
     let first = has_bytecode.then_some(USE_BYTECODE);
-    let modules = first.iter().chain(&PRELOAD).chain(&WARM).map(|module| (*module).to_owned());
+    let shared = SHARED.iter().filter(|_| !has_devices);
+    let rest = PRELOAD.iter().filter(|module| has_devices || !SHARED.contains(module));
+    let modules = first.iter().chain(shared).chain(rest).chain(&WARM).map(|module| (*module).to_owned());
     modules.chain(Harness::entries()).collect()
 }
 

@@ -86,6 +86,7 @@ mod worker {
     mod worker_later;
     pub mod worker_leftovers;
     mod worker_reserves;
+    mod worker_spare;
     mod bytecode;
     pub mod probes;
 }

@@ -26,6 +26,7 @@ fn client_hello() -> ClientHello {
         preload: Vec::new(),
         later: Vec::new(),
         asked: Vec::new(),
+        fork_after: None,
     }
 }
 

@@ -149,7 +149,7 @@ def serve():
 "#,
     );
     let (message, hint) = message(&config);
-    assert!(message.contains("speaks version 99 of the worker protocol, this t2t 9"), "{message}");
+    assert!(message.contains("speaks version 99 of the worker protocol, this t2t 10"), "{message}");
     assert_eq!(hint, Some("t2t and `t2t_worker` come from different builds; run `uv sync`"));
 }
 
@@ -168,11 +168,12 @@ fn a_t2t_of_another_version_is_refused_by_the_worker() {
         preload: Vec::new(),
         later: Vec::new(),
         asked: Vec::new(),
+        fork_after: None,
     };
     let error = connect(ours, &hello, SOON).unwrap_err();
     let ClientError::Unfit(unfit) = error else { panic!("{error}") };
     assert_eq!(unfit.kind, UnfitReason::Version);
-    assert_eq!(unfit.reason, "t2t speaks version 99 of the worker protocol, this module 9");
+    assert_eq!(unfit.reason, "t2t speaks version 99 of the worker protocol, this module 10");
     assert_eq!(server.wait().unwrap().code(), Some(1));
 }
 

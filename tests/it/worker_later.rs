@@ -123,6 +123,7 @@ impl Raw {
             preload: vec!["work".to_owned()],
             later: later.iter().map(|name| (*name).to_owned()).collect(),
             asked: asked.iter().map(|name| (*name).to_owned()).collect(),
+            fork_after: None,
         };
         let mut bytes = encode(&ToWorker::Hello(hello)).unwrap();
         bytes.extend(messages.iter().flat_map(|message| encode(message).unwrap()));

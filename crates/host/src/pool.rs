@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use t2t_protocol::{End, Finished, Request, ServerHello, ServerKind, WarmChild};
 
 use crate::interrupt::Interrupt;
-use crate::worker::{Bytecode, Worker, WorkerConfig, WorkerError, WorkerEvent};
+use crate::worker::{Bytecode, Spare, Worker, WorkerConfig, WorkerError, WorkerEvent, pair};
 
 mod cancel;
 
@@ -30,12 +30,26 @@ pub struct Pool {
     starting: Vec<Mutex<()>>,
     /// The process that compiles bytecode, from the first server's start on.
     bytecode: OnceLock<Bytecode>,
+    /// What the first server forks for the second kind.
+    shared: Mutex<Shared>,
     servers: Mutex<HashMap<ServerKind, Server>>,
     calls: Arc<Mutex<HashMap<u64, Sender<Finished>>>>,
     /// Device → when it was timed last.
     timed: Mutex<HashMap<String, u64>>,
     next: AtomicU64,
     interrupt: Interrupt,
+}
+
+/// The imports that servers of two kinds share.
+#[derive(Debug, Default)]
+enum Shared {
+    /// No server has begun on them.
+    #[default]
+    Unmade,
+    /// One has, and forks a process after them, which nobody uses yet.
+    Waits(Spare),
+    /// That one was used, or there was none.
+    Used,
 }
 
 /// What is known of a server.
@@ -116,6 +130,7 @@ impl Pool {
             configs,
             starting,
             bytecode: OnceLock::new(),
+            shared: Mutex::default(),
             servers: Mutex::default(),
             calls: Arc::default(),
             timed: Mutex::default(),
@@ -227,6 +242,7 @@ impl Pool {
 
     /// Kills all servers and their children; calls that wait return.
     pub fn stop(&self) {
+        *lock(&self.shared) = Shared::Used;
         lock(&self.servers).clear();
         lock(&self.calls).clear();
     }
@@ -253,7 +269,7 @@ impl Pool {
             Err(told) => told,
         };
         self.bytecode.get_or_init(|| Bytecode::begin(&self.configs[place]));
-        let worker = Arc::new(Worker::start(&self.configs[place], self.sink(Arc::clone(&told)))?);
+        let worker = Arc::new(self.start(&self.configs[place], &told)?);
         let mut servers = lock(&self.servers);
         if self.interrupt.is_set() {
             return Err(NoCall::Interrupted);
@@ -264,6 +280,31 @@ impl Pool {
         server.serial = STARTED.fetch_add(1, Ordering::Relaxed) + 1;
         server.told = told;
         Ok(Serving { serial: server.serial, worker })
+    }
+
+    /// Starts a server: the process that another kind's has forked, where there is one that serves, else a new one.
+    fn start(&self, config: &WorkerConfig, told: &Arc<Told>) -> Result<Worker, WorkerError> {
+        let sink = || self.sink(Arc::clone(told));
+        if config.fork_after.is_none() {
+            return Worker::start(config, sink());
+        }
+        let mut shared = lock(&self.shared);
+        if matches!(*shared, Shared::Unmade)
+            && let Ok((spare, ends)) = pair()
+        {
+            *shared = Shared::Waits(spare);
+            drop(shared);
+            return Worker::start_forking(config, Some(ends), sink());
+        }
+        let before = std::mem::replace(&mut *shared, Shared::Used);
+        drop(shared);
+        if let Shared::Waits(spare) = before
+            && let Some(forked) = spare.wait()
+            && let Ok(worker) = Worker::start_forked(config, forked, sink())
+        {
+            return Ok(worker);
+        }
+        Worker::start(config, sink())
     }
 
     /// Returns the server of `kind` that runs; where none does, it is counted as started, and the place of what it will tell is returned.

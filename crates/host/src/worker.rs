@@ -5,10 +5,12 @@
 mod bytecode;
 mod client;
 mod process;
+mod spare;
 
 use std::{
     collections::BTreeMap,
     io,
+    os::unix::net::UnixStream,
     path::{Path, PathBuf},
     sync::Arc,
     thread::{self, JoinHandle},
@@ -21,6 +23,7 @@ use thiserror::Error;
 pub(crate) use bytecode::Bytecode;
 pub use client::{Client, ClientError, Listener, WorkerEvent, connect};
 use process::Process;
+pub(crate) use spare::{Forked, Spare, pair};
 
 /// How long a server that was asked to leave may take.
 const GRACE: Duration = Duration::from_secs(3);
@@ -40,6 +43,8 @@ pub struct WorkerConfig {
     pub later: Vec<String>,
     /// What to import once something that is asked for needs it, as [`ClientHello::asked`] says.
     pub asked: Vec<String>,
+    /// After which entry of `preload` the server forks another one, for the next kind that is started with this set; see [`ClientHello::fork_after`].
+    pub fork_after: Option<String>,
     /// A folder that holds `t2t_worker`, where the interpreter's own environment does not.
     pub module: Option<PathBuf>,
     /// Variables for the server beside the few that it gets from t2t. Its children get only those of a closed list.
@@ -59,13 +64,14 @@ impl WorkerConfig {
             preload: Vec::new(),
             later: Vec::new(),
             asked: Vec::new(),
+            fork_after: None,
             module: None,
             environment: BTreeMap::new(),
             patience: Duration::from_mins(5),
         }
     }
 
-    fn hello(&self) -> ClientHello {
+    fn hello(&self, forks: bool) -> ClientHello {
         ClientHello {
             version: VERSION,
             kind: self.kind,
@@ -73,6 +79,7 @@ impl WorkerConfig {
             preload: self.preload.clone(),
             later: self.later.clone(),
             asked: self.asked.clone(),
+            fork_after: self.fork_after.clone().filter(|_| forks),
         }
     }
 }
@@ -144,10 +151,41 @@ impl Worker {
     /// Starts a server and waits until it serves. `sink` gets its events, on a thread of its own; it must not block for
     /// long, and must not own the worker.
     pub fn start(config: &WorkerConfig, sink: impl Fn(WorkerEvent) + Send + 'static) -> Result<Self, WorkerError> {
-        let (process, stream) = process::spawn(&config.python, config.module.as_deref(), &config.environment)
-            .map_err(|source| WorkerError::Spawn { python: config.python.clone(), source })?;
+        Self::start_forking(config, None, sink)
+    }
+
+    /// Starts a server as [`Self::start`] does, which forks another process for the ends of a spare, where there are some.
+    pub(crate) fn start_forking(
+        config: &WorkerConfig,
+        mut spare: Option<spare::Ends>,
+        sink: impl Fn(WorkerEvent) + Send + 'static,
+    ) -> Result<Self, WorkerError> {
+        let (process, stream) =
+            process::spawn(&config.python, config.module.as_deref(), &config.environment, spare.as_mut())
+                .map_err(|source| WorkerError::Spawn { python: config.python.clone(), source })?;
+        // The ends go with the end of this function: by then it has forked, or never will.
+        Self::serving(config, process, stream, spare.is_some(), sink)
+    }
+
+    /// Has a process serve that another server forked.
+    pub(crate) fn start_forked(
+        config: &WorkerConfig,
+        forked: Forked,
+        sink: impl Fn(WorkerEvent) + Send + 'static,
+    ) -> Result<Self, WorkerError> {
+        let process = Process::forked(forked.pid, forked.output);
+        Self::serving(config, process, forked.stream, false, sink)
+    }
+
+    fn serving(
+        config: &WorkerConfig,
+        process: Process,
+        stream: UnixStream,
+        forks: bool,
+        sink: impl Fn(WorkerEvent) + Send + 'static,
+    ) -> Result<Self, WorkerError> {
         let process = Arc::new(process);
-        let (client, listener) = connect(stream, &config.hello(), config.patience)
+        let (client, listener) = connect(stream, &config.hello(forks), config.patience)
             .map_err(|source| failed(&config.python, &process, source))?;
         let remains = Arc::clone(&process);
         let listener = thread::spawn(move || listener.listen(sink, || remains.end(GRACE)));

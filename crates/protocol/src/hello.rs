@@ -10,6 +10,13 @@ use serde::{Deserialize, Serialize};
 /// while torch is imported.
 pub const PRELOAD: [&str; 4] = ["numpy", "triton", "torch", "triton.experimental.gluon"];
 
+/// What all kinds of servers import, whatever they do with Triton: nearly all of the time that a server takes to start. Where a second server is forked after
+/// it ([`ClientHello::fork_after`]), these come first.
+pub const SHARED: [&str; 2] = ["numpy", "torch"];
+
+/// The descriptors that a process has for the one that it forks after [`ClientHello::fork_after`]: its socket to t2t, and what it prints to.
+pub const SPARE: [i32; 2] = [3, 4];
+
 /// The variable that tells a server, and what compiles beside it, where bytecode of installed packages is kept.
 pub const BYTECODE: &str = "T2T_BYTECODE";
 
@@ -63,6 +70,9 @@ pub struct ClientHello {
     pub later: Vec<String>,
     /// More of the same, after it, that is imported only once something that is asked for needs it.
     pub asked: Vec<String>,
+    /// The entry of `preload` after which the process forks another, for a server of another kind: that one says [`crate::FromWorker::Forked`] on a
+    /// socket of its own and waits there for a hello. Both have [`SPARE`] then. Nothing is forked without it.
+    pub fork_after: Option<String>,
 }
 
 /// What the worker answers once it can fork.

@@ -45,7 +45,7 @@ pub use end::{End, Fault, FaultClass, Output, Usage};
 pub use failure::*;
 pub use figures::*;
 pub use frame::{FrameError, FrameReader, MAX_FRAME, encode};
-pub use hello::{BYTECODE, ClientHello, Landlock, Missing, PRELOAD, ServerHello, ServerKind};
+pub use hello::{BYTECODE, ClientHello, Landlock, Missing, PRELOAD, SHARED, SPARE, ServerHello, ServerKind};
 pub use init::*;
 pub use measured::*;
 pub use message::{Finished, FromWorker, ToWorker, Unfit, UnfitReason};
@@ -70,4 +70,5 @@ pub use told::*;
 /// - 7: children get ready with arguments and a folder of their own, and the server tells when they are; what measures is told when nothing disturbs it; what is imported only once it is
 ///   asked for, of which nothing is told any more; children that are ready can be dismissed; a child that has replied is done, though its process takes time to end.
 /// - 8: a server tells whether its children get namespaces of their own; limits say what a scratch folder may hold.
-pub const VERSION: u32 = 9;
+/// - 10: a process may fork a second server from the same imports.
+pub const VERSION: u32 = 10;

@@ -40,6 +40,11 @@ pub enum FromWorker {
     Hello(Box<ServerHello>),
     /// The first and only message of one that cannot serve.
     Unfit(Unfit),
+    /// What a process says that another forked for it, before its own hello: it waits for t2t's.
+    Forked {
+        /// The process, which leads a group of its own.
+        pid: i32,
+    },
     /// A child runs.
     Started {
         /// The request.

@@ -8,7 +8,8 @@
 //! a measurement that nothing disturbs it) · `files` (a folder's size) · `launches` (kernels, by CUPTI) · `running_child` (one child, seen from outside). In
 //! the child: `watch` (the files it opens) · `powers` (capabilities) · `calls` (system calls) · `apart` (namespaces) · `sandbox` · `environment` (what Python
 //! finds) · `orders` (where requests come from) · `child`. In the server: `pages` (large ones) · `imports` (before it serves, and after) · `warm_pool`
-//! (children ready before their request) · `leaving` (children that have replied) · `server` (the loop) · `start` (hello and the first imports).
+//! (children ready before their request) · `leaving` (children that have replied) · `server` (the loop) ·
+//! `spare` (a second server from the same imports) · `start` (hello and the first imports).
 
 mod kin;
 mod capture;
@@ -34,6 +35,7 @@ mod imports;
 mod warm_pool;
 mod leaving;
 mod server;
+mod spare;
 mod start;
 
 use std::{convert::Infallible, path::PathBuf};

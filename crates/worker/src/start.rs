@@ -28,8 +28,10 @@ use crate::{
     apart::{self, Namespaces},
     control::Control,
     imports::{self, Later},
+    kin,
     sandbox::{self, Interpreter},
     server::{Server, signals},
+    spare::{self, Ends, Side},
 };
 
 /// The modules that every child uses; imported once.
@@ -37,27 +39,28 @@ const OWN: [&str; 4] = ["faulthandler", "gc", "tempfile", "traceback"];
 
 /// Serves t2t over standard input.
 pub(crate) fn serve(py: Python<'_>) -> PyResult<Infallible> {
-    let socket = take_stdin()?;
-    let watched = socket.try_clone()?;
-    let mut control = Control::new(socket);
-    match prepare(py, &mut control, watched) {
-        Ok(Ready { hello, signals, interpreter, namespaces, later }) => {
-            control.send(&FromWorker::Hello(Box::new(hello))).map_err(io::Error::other)?;
-            let server = Server::new(control, signals, interpreter, namespaces, later)?;
-            py.detach(|| server.run());
-            leave(0)
-        }
-        Err(unfit) => {
-            control.send(&FromWorker::Unfit(unfit)).map_err(io::Error::other)?;
-            leave(1)
+    let mut socket = take_stdin()?;
+    let namespaces = apart::tried();
+    loop {
+        let watched = socket.try_clone()?;
+        let mut control = Control::new(socket);
+        match prepare(py, &mut control, &watched, namespaces) {
+            Ok(Prepared::Server(ready)) => {
+                let Ready { hello, signals, interpreter, later } = *ready;
+                drop(watched);
+                control.send(&FromWorker::Hello(Box::new(hello))).map_err(io::Error::other)?;
+                let server = Server::new(control, signals, interpreter, namespaces, later)?;
+                py.detach(|| server.run());
+                kin::leave(0)
+            }
+            // In the process that was forked. What it has of the other's socket is closed here: only that one may keep it open.
+            Ok(Prepared::Spare(own)) => socket = own,
+            Err(unfit) => {
+                control.send(&FromWorker::Unfit(unfit)).map_err(io::Error::other)?;
+                kin::leave(1)
+            }
         }
     }
-}
-
-/// Ends the process at once. Python is not finalized: with torch that takes a second, and nothing is to be kept.
-fn leave(code: i32) -> ! {
-    // SAFETY: _exit takes a number.
-    unsafe { libc::_exit(code) }
 }
 
 /// Moves the socket away from standard input, where anything may read it.
@@ -67,31 +70,55 @@ fn take_stdin() -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
+/// What a process has become once its imports are done.
+enum Prepared {
+    /// The server that the hello asked for.
+    Server(Box<Ready>),
+    /// One that was forked on the way, with a socket of its own.
+    Spare(OwnedFd),
+}
+
 /// All that the server needs beside the socket.
 struct Ready {
     hello: ServerHello,
     signals: SignalFd,
     interpreter: Interpreter,
-    namespaces: Namespaces,
     later: Later,
 }
 
-fn prepare(py: Python<'_>, control: &mut Control, socket: OwnedFd) -> Result<Ready, Unfit> {
+fn prepare(py: Python<'_>, control: &mut Control, socket: &OwnedFd, namespaces: Namespaces) -> Result<Prepared, Unfit> {
     let client = client_hello(control)?;
-    let start = || -> PyResult<Ready> {
+    let start = || -> PyResult<Prepared> {
+        if let Some(last) = &client.fork_after
+            && let Side::Spare(own) = fork_after(py, &client, last, socket)?
+        {
+            return Ok(Prepared::Spare(own));
+        }
         set_child_subreaper(true).map_err(io::Error::from)?;
         signals().thread_block().map_err(io::Error::from)?;
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let signals = SignalFd::with_flags(&signals(), flags).map_err(io::Error::from)?;
-        let namespaces = apart::tried();
-        let watch = Watch::start(socket)?;
+        let watch = Watch::start(socket.try_clone()?)?;
         let missing = import_all(py, &client)?;
         watch.stop();
         let hello = server_hello(py, &client, missing, namespaces)?;
         let interpreter = Interpreter::of(py, client.harness.as_ref().map(PathBuf::from))?;
-        Ok(Ready { hello, signals, interpreter, namespaces, later: Later::new(client.later, client.asked) })
+        let later = Later::new(client.later, client.asked);
+        Ok(Prepared::Server(Box::new(Ready { hello, signals, interpreter, later })))
     };
     start().map_err(|error| Unfit { kind: UnfitReason::Start, reason: describe(py, &error) })
+}
+
+/// Imports the entries of `preload` up to `last`, then forks. An entry that fails does so again in either process, which tells of it.
+fn fork_after(py: Python<'_>, client: &ClientHello, last: &str, socket: &OwnedFd) -> PyResult<Side> {
+    let ends = Ends::take()?;
+    let count = client.preload.iter().position(|name| name == last).map_or(0, |place| place + 1);
+    let watch = Watch::start(socket.try_clone()?)?;
+    begin(py, client)?;
+    imports::all(py, &client.preload[..count], false);
+    imports::freeze(py)?;
+    watch.stop();
+    spare::fork(py, ends)
 }
 
 /// Reads the first message. Its version is looked at before the rest of it, which may be another's.
@@ -125,7 +152,7 @@ impl Watch {
             poll(&mut sources, PollTimeout::NONE).ok();
             let [t2t, stop] = sources.map(|source| source.any() == Some(true));
             if t2t && !stop {
-                leave(1)
+                kin::leave(1)
             }
         })?;
         Ok(Self { stop, thread })
@@ -140,22 +167,30 @@ impl Watch {
 
 /// Imports what the children will use. A module that fails is no reason not to serve: t2t asks what there is.
 fn import_all(py: Python<'_>, client: &ClientHello) -> PyResult<Vec<Missing>> {
-    let environ = py.import("os")?.getattr("environ")?;
-    environ.set_item("TRITON_INTERPRET", client.kind.triton_interpret())?;
-    // A server with a second thread cannot fork, and OpenBLAS starts its threads when it is loaded.
-    environ.set_item("OPENBLAS_NUM_THREADS", "1")?;
-    if let Some(harness) = &client.harness {
-        py.import("sys")?.getattr("path")?.call_method1("insert", (0, harness))?;
-    }
-    for module in OWN {
-        py.import(module)?;
-    }
+    begin(py, client)?;
+    py.import("os")?.getattr("environ")?.set_item("TRITON_INTERPRET", client.kind.triton_interpret())?;
     // Elsewhere Triton's key is the harness's own (`triton/normalize.py`), and torch's compiler, which asks for Triton's, does not run.
     let reads_triton = client.kind == ServerKind::Device;
     let failed = imports::all(py, &client.preload, reads_triton).into_iter();
     let missing = failed.map(|(module, error)| Missing { module, reason: describe(py, &error) }).collect();
     imports::freeze(py)?;
     Ok(missing)
+}
+
+/// Does what comes before any import that t2t names. A second time, in a process that was forked, it changes nothing.
+fn begin(py: Python<'_>, client: &ClientHello) -> PyResult<()> {
+    // A server with a second thread cannot fork, and OpenBLAS starts its threads when it is loaded.
+    py.import("os")?.getattr("environ")?.set_item("OPENBLAS_NUM_THREADS", "1")?;
+    let path = py.import("sys")?.getattr("path")?;
+    if let Some(harness) = &client.harness
+        && !path.contains(harness)?
+    {
+        path.call_method1("insert", (0, harness))?;
+    }
+    for module in OWN {
+        py.import(module)?;
+    }
+    Ok(())
 }
 
 fn server_hello(

@@ -200,7 +200,7 @@ def introduction(hello: Mapping[str, Any]) -> Message:
     told = versions()
     missing = [{"module": name, "reason": "ImportError: none"} for name in ("torch", "triton") if name not in told]
     return {
-        "version": 9,
+        "version": 10,
         "kind": hello["kind"],
         "worker": "0.1.0",
         "pid": os.getpid(),

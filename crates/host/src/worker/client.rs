@@ -214,7 +214,7 @@ impl Listener {
             }
             FromWorker::Prepared { key } => Some(WorkerEvent::Prepared { key }),
             // A hello comes first or not at all.
-            FromWorker::Hello(_) | FromWorker::Unfit(_) => None,
+            FromWorker::Hello(_) | FromWorker::Unfit(_) | FromWorker::Forked { .. } => None,
         }
     }
 
@@ -246,7 +246,10 @@ fn hello(message: Value) -> Result<ServerHello, ClientError> {
     match serde_json::from_value(message).map_err(FrameError::Json)? {
         FromWorker::Hello(hello) => Ok(*hello),
         FromWorker::Unfit(unfit) => Err(ClientError::Unfit(unfit)),
-        FromWorker::Started { .. } | FromWorker::Finished(_) | FromWorker::Prepared { .. } => Err(ClientError::Ended),
+        FromWorker::Started { .. }
+        | FromWorker::Finished(_)
+        | FromWorker::Prepared { .. }
+        | FromWorker::Forked { .. } => Err(ClientError::Ended),
     }
 }
 

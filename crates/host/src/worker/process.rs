@@ -10,7 +10,10 @@ use std::{
     ffi::{OsStr, OsString},
     fs,
     io::{self, PipeReader, Read},
-    os::unix::{net::UnixStream, process::CommandExt},
+    os::unix::{
+        net::UnixStream,
+        process::{CommandExt, ExitStatusExt},
+    },
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -19,13 +22,16 @@ use std::{
 };
 
 use nix::{
+    errno::Errno,
     sys::{
         prctl::set_child_subreaper,
         signal::{Signal, kill, killpg},
-        wait::{WaitPidFlag, waitpid},
+        wait::{WaitPidFlag, WaitStatus, waitpid},
     },
     unistd::{Pid, getsid},
 };
+
+use super::spare;
 
 const BOOTSTRAP: &str = include_str!("bootstrap.py");
 /// The variables that the server gets from t2t. Kernel code can read the server's environment, so secrets must not be
@@ -56,21 +62,35 @@ const LOOK: Duration = Duration::from_millis(2);
 /// A started server.
 #[derive(Debug)]
 pub(crate) struct Process {
-    child: Mutex<Child>,
+    child: Mutex<Handle>,
     words: Arc<Mutex<Vec<u8>>>,
     listener: JoinHandle<()>,
 }
 
-/// Starts `python` and returns the other end of its socket. `module` is a folder that holds `t2t_worker`.
+/// What a server's process is waited for by.
+#[derive(Debug)]
+enum Handle {
+    /// It was started here.
+    Started(Child),
+    /// Another server forked it. It is t2t's child since the process between them has ended.
+    Forked(Pid),
+}
+
+/// Starts `python` and returns the other end of its socket. `module` is a folder that holds `t2t_worker`; the ends of a spare are for the process that it is to fork.
 pub(crate) fn spawn(
     python: &Path,
     module: Option<&Path>,
     environment: &BTreeMap<String, String>,
+    spare: Option<&mut spare::Ends>,
 ) -> io::Result<(Process, UnixStream)> {
     set_child_subreaper(true)?;
     let (ours, theirs) = UnixStream::pair()?;
     let (words, output) = io::pipe()?;
-    let child = Command::new(python)
+    let mut command = Command::new(python);
+    if let Some(ends) = spare {
+        ends.give(&mut command)?;
+    }
+    let child = command
         .arg("-c")
         .arg(BOOTSTRAP)
         .arg(module.map(absolute).unwrap_or_default())
@@ -83,7 +103,7 @@ pub(crate) fn spawn(
         // Ctrl-C at the terminal is for t2t, which ends its servers in order.
         .process_group(0)
         .spawn()?;
-    Ok((Process::new(child, words), ours))
+    Ok((Process::new(Handle::Started(child), words), ours))
 }
 
 /// Makes a path absolute: the server starts in another folder.
@@ -113,7 +133,12 @@ fn absolute_list(paths: &OsStr) -> OsString {
 }
 
 impl Process {
-    fn new(child: Child, output: PipeReader) -> Self {
+    /// Takes over a process that another server forked, with what it prints to.
+    pub(crate) fn forked(pid: Pid, output: PipeReader) -> Self {
+        Self::new(Handle::Forked(pid), output)
+    }
+
+    fn new(child: Handle, output: PipeReader) -> Self {
         let words = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&words);
         let listener = thread::spawn(move || keep_last_words(output, &kept));
@@ -145,7 +170,7 @@ impl Process {
             thread::sleep(LOOK);
         }
         // It is not reaped yet, so the number is still its own.
-        killpg(pid(child.id()), Signal::SIGKILL).ok();
+        killpg(child.pid(), Signal::SIGKILL).ok();
         child.wait()
     }
 
@@ -157,6 +182,45 @@ impl Process {
             thread::sleep(LOOK);
         }
         String::from_utf8_lossy(&lock(&self.words)).trim().to_owned()
+    }
+}
+
+impl Handle {
+    fn pid(&self) -> Pid {
+        match self {
+            Self::Started(child) => Pid::from_raw(child.id().cast_signed()),
+            Self::Forked(pid) => *pid,
+        }
+    }
+
+    fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        match self {
+            Self::Started(child) => child.try_wait(),
+            Self::Forked(pid) => ended(*pid),
+        }
+    }
+
+    fn wait(&mut self) -> io::Result<ExitStatus> {
+        match self {
+            Self::Started(child) => child.wait(),
+            Self::Forked(pid) => loop {
+                if let Some(status) = ended(*pid)? {
+                    return Ok(status);
+                }
+                thread::sleep(LOOK);
+            },
+        }
+    }
+}
+
+/// Returns how a process ended that is this one's child by inheritance; `None` if it has not. One that somebody else has waited for has ended in an unknown way.
+fn ended(pid: Pid) -> io::Result<Option<ExitStatus>> {
+    match waitpid(pid, Some(WaitPidFlag::WNOHANG)) {
+        Ok(WaitStatus::Exited(_, code)) => Ok(Some(ExitStatus::from_raw(code << 8))),
+        Ok(WaitStatus::Signaled(_, signal, _)) => Ok(Some(ExitStatus::from_raw(signal as i32))),
+        Err(Errno::ECHILD) if kill(pid, None) == Err(Errno::ESRCH) => Ok(Some(ExitStatus::default())),
+        Ok(_) | Err(Errno::ECHILD | Errno::EINTR) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -196,10 +260,6 @@ fn orphans() -> Vec<Pid> {
 
 fn parse(list: &str) -> Vec<Pid> {
     list.split_whitespace().filter_map(|pid| pid.parse().ok()).map(Pid::from_raw).collect()
-}
-
-fn pid(id: u32) -> Pid {
-    Pid::from_raw(id.cast_signed())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
