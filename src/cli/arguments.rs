@@ -225,6 +225,9 @@ pub(super) struct BuildArguments {
     /// Have the nodes of a Ray cluster perform what depends on a device: ray://HOST:PORT, or auto; local for this machine (default: $T2T_EXECUTOR, ops.yaml)
     #[arg(long, value_name = "CLUSTER", conflicts_with = "require_cached")]
     pub(super) on: Option<String>,
+    /// With a cluster: have the cores of its nodes analyze, compile and check on the interpreter, too
+    #[arg(long)]
+    pub(super) on_cpus: bool,
     /// Write a timeline of the build to FILE, for Perfetto and chrome://tracing
     #[arg(long, value_name = "FILE")]
     pub(super) trace: Option<PathBuf>,

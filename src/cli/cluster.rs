@@ -8,6 +8,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use t2t_host::cluster::{Cluster, NoCluster};
 use t2t_host::interrupt::Interrupt;
+use t2t_model::action::{DeviceClass, Identity};
 use t2t_model::event::Event;
 use t2t_plan::graph::Wanted;
 use t2t_plan::schedule::Settled;
@@ -17,7 +18,7 @@ use super::error::CliError;
 use super::plan::plans;
 use super::remote::OpenedRemote;
 use super::{BuildArguments, Common, context, executor, setup};
-use crate::engine::{Children, Nodes, Settings, is_for_nodes};
+use crate::engine::{CORES, Children, Kind, Nodes, Settings, taken_by};
 use crate::session::{self, Probing, Session};
 
 mod fit;
@@ -82,13 +83,15 @@ pub(crate) fn lent(
     let (mut session, mut wanted) = open()?;
     let named = executor::cluster(arguments.on.as_deref(), &session.spec)?.filter(|_| !arguments.require_cached);
     let (mut nodes, mut unused) = (None, Vec::new());
-    let is_time =
-        |session: &Session, wanted: &Wanted| Ok::<_, CliError>(join == Join::AtOnce || has_for_nodes(session, wanted)?);
+    let cores = arguments.on_cpus;
+    let is_time = |session: &Session, wanted: &Wanted| {
+        Ok::<_, CliError>(join == Join::AtOnce || has_for_nodes(session, wanted, cores)?)
+    };
     if let Some(address) = &named
         && is_time(&session, &wanted)?
     {
-        let cluster = joined.join(common, &session, address, interrupt)?;
-        let mut found = fitting(&cluster, &session, address)?;
+        let cluster = joined.join(common, &session, (address, cores), interrupt)?;
+        let mut found = fitting(&cluster, &session, (address, cores))?;
         unused.append(&mut found.unused);
         if found.driver != session.inventory.device.driver {
             keep(&session, found.driver.as_deref().unwrap_or_default())?;
@@ -124,8 +127,8 @@ pub(crate) fn on(nodes: Option<&Arc<Nodes>>, settings: Settings) -> Settings {
 }
 
 /// Returns whether something would run that nodes perform.
-fn has_for_nodes(session: &Session, wanted: &Wanted) -> Result<bool, CliError> {
-    let is_for = |index| is_for_nodes(&session.graph.action(index).identity);
+fn has_for_nodes(session: &Session, wanted: &Wanted, cores: bool) -> Result<bool, CliError> {
+    let is_for = |index| taken_by(&session.graph.action(index).identity, cores).is_some();
     Ok(plans(session, wanted)?.iter().any(|plan| plan.settled == Settled::Planned && is_for(plan.index)))
 }
 
@@ -147,6 +150,13 @@ impl Lent {
         Some(Arc::new(Nodes::of(Arc::clone(cluster), found.seats.clone(), architectures)))
     }
 
+    /// Returns whether nodes perform an action.
+    pub(crate) fn performs(&self, identity: &Identity) -> bool {
+        let seats = self.nodes.iter().flat_map(|(_, found)| &found.seats);
+        let kinds: Vec<Kind> = seats.map(|seat| seat.kind).collect();
+        taken_by(identity, kinds.contains(&Kind::Cores)).is_some_and(|kind| kinds.contains(&kind))
+    }
+
     /// Returns what is to be told of nodes that are not used.
     pub(crate) fn told(&self) -> Vec<Event> {
         self.unused.iter().map(Unused::event).collect()
@@ -157,15 +167,10 @@ impl Lent {
         let (_, found) = self.nodes.as_ref()?;
         let driver = found.driver.as_ref().map(|driver| format!(", driver {driver}")).unwrap_or_default();
         let what = format!("{}{driver}", self.session.inventory.device.class);
-        let mut of_nodes: Vec<(&str, Vec<&str>)> = Vec::new();
-        for seat in &found.seats {
-            match of_nodes.last_mut() {
-                Some((node, lanes)) if *node == seat.node => lanes.push(&seat.lane),
-                _ => of_nodes.push((&seat.node, vec![&seat.lane])),
-            }
-        }
-        let lending = of_nodes.into_iter().map(|(_, lanes)| {
+        let lending = found.seats.chunk_by(|one, next| (&one.node, one.kind) == (&next.node, next.kind)).map(|seats| {
+            let lanes: Vec<&str> = seats.iter().map(|seat| seat.lane.as_str()).collect();
             let name = lanes[0].rsplit_once('/').map_or(lanes[0], |(name, _)| name);
+            let what = if seats[0].kind == Kind::Cores { format!("{CORES} cores each") } else { what.clone() };
             format!("node {name} lends {} ({what})\n", lanes.join(", "))
         });
         let unused = self.unused.iter().map(|unused| format!("node {} is not used: {}\n", unused.node, unused.why));
@@ -179,7 +184,7 @@ impl Joined {
         &mut self,
         common: &Common,
         session: &Session,
-        address: &str,
+        address: (&str, bool),
         interrupt: &Interrupt,
     ) -> Result<Arc<Cluster>, CliError> {
         if let Some(cluster) = &self.cluster {
@@ -197,11 +202,13 @@ impl Joined {
     }
 }
 
-/// Returns which nodes of the cluster fit the build. Fails where none does.
-fn fitting(cluster: &Cluster, session: &Session, address: &str) -> Result<Fit, CliError> {
+/// Returns which nodes of the cluster fit the build, with their `cores` where those are asked for. Fails where what depends on a device would have none.
+fn fitting(cluster: &Cluster, session: &Session, (address, cores): (&str, bool)) -> Result<Fit, CliError> {
     let (device, models) = (&session.inventory.device, session::models(&session.root)?);
-    let found = fit(&cluster.nodes(), device, session.is_elsewhere, &models);
-    if !found.seats.is_empty() {
+    let found = fit(&cluster.nodes(), device, session.is_elsewhere, &models, cores);
+    // What the interpreter measures can be measured here.
+    let serves = |kind| kind == Kind::Device || device.class == DeviceClass::Interpreter;
+    if found.seats.iter().any(|seat| serves(seat.kind)) {
         return Ok(found);
     }
     if found.unused.is_empty() {

@@ -11,7 +11,6 @@ use super::cluster::{self, Join, Joined, Lent};
 use super::error::CliError;
 use super::plan::{Plan, plans};
 use super::{BuildArguments, Common, add, context, executor, models, streams};
-use crate::engine::is_for_nodes;
 use crate::session::{Options, Probing, Session};
 
 /// Prints a line for every action that would run: its target, then the reasons.
@@ -56,7 +55,7 @@ fn text(lent: &Lent, plans: &[Plan]) -> String {
     };
     let planned = plans.iter().filter(|plan| plan.settled == Settled::Planned);
     let Some(nodes) = lent.lines() else { return lines(&planned.collect::<Vec<_>>()) };
-    let (there, here): (Vec<&Plan>, Vec<&Plan>) = planned.partition(|plan| is_for_nodes(&action(plan).identity));
+    let (there, here): (Vec<&Plan>, Vec<&Plan>) = planned.partition(|plan| lent.performs(&action(plan).identity));
     format!("{nodes}on nodes: {}\n{}here: {}\n{}", counted(&there), lines(&there), counted(&here), lines(&here))
 }
 

@@ -14,7 +14,7 @@ use t2t_plan::graph::{Index, Wanted};
 use super::error::CliError;
 use super::remote::{Evidence, OpenedRemote};
 use super::{BuildArguments, Common, context};
-use crate::engine::{AfterRejection, Children, Nodes, Settings};
+use crate::engine::{AfterRejection, Children, Kind, Nodes, Settings};
 use crate::session::Session;
 
 /// Says which interpreter was taken, and what runs the kernels.
@@ -37,9 +37,15 @@ pub(crate) fn introduction(common: &Common, session: &Session, lent: Option<&Nod
         class if let Some(lent) = lent => {
             let lenders =
                 if lent.count() == 1 { "1 node lends".to_owned() } else { format!("{} nodes lend", lent.count()) };
-            let devices =
-                if lent.seats.len() == 1 { "1 device".to_owned() } else { format!("{} devices", lent.seats.len()) };
-            format!("kernels run on {class}, on a cluster: {lenders} {devices}")
+            let counted = |kind, one: &str, many: &str| match lent.seats_of(kind) {
+                0 => None,
+                1 => Some(format!("1 {one}")),
+                count => Some(format!("{count} {many}")),
+            };
+            let devices = counted(Kind::Device, "device", "devices");
+            let cores = counted(Kind::Cores, "place on cores", "places on cores");
+            let what: Vec<String> = devices.into_iter().chain(cores).collect();
+            format!("kernels run on {class}, on a cluster: {lenders} {}", what.join(" and "))
         }
         class if session.is_elsewhere => format!("results of {class}{}: nothing runs on a device", published(session)),
         DeviceClass::Interpreter => {

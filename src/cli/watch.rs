@@ -84,10 +84,10 @@ pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, Cl
     if screen.bars == Bars::Yes {
         shared.lock().keys = Keys::open(move |key| send(Input::Key(key)));
     }
-    let WatchArguments { targets, jobs, on, .. } = arguments;
+    let WatchArguments { targets, jobs, on, on_cpus, .. } = arguments;
     let mut watching = Watching {
         common,
-        arguments: BuildArguments { targets, jobs, on, ..BuildArguments::default() },
+        arguments: BuildArguments { targets, jobs, on, on_cpus, ..BuildArguments::default() },
         root,
         interrupt,
         shared,

@@ -20,7 +20,7 @@ use t2t_store::store::archive;
 
 use super::bundle::{NoBundle, Subject, bundle};
 use super::in_flight::{self, Running, Starting};
-use super::nodes::{Away, Nodes, Sent, is_for_nodes};
+use super::nodes::{Away, Kind, Nodes, Seat, Sent};
 use super::perform::Performed;
 use super::{Run, Stop};
 
@@ -47,15 +47,26 @@ impl Run<'_, '_> {
         self.settings.nodes.as_ref()
     }
 
-    /// Returns the lane of an action: that of devices where nodes perform it.
-    pub(super) fn lane_of(&self, index: Index) -> Lane {
+    /// Says that an action is to run: on its own lane, or on what a node lends.
+    pub(super) fn enqueue(&mut self, index: Index) {
         let action = self.session.graph.action(index);
-        if self.goes_away(index) { Lane::Device } else { action.lane }
+        let phase = action.target().phase;
+        let event = match self.taken_by(index) {
+            Some(Kind::Cores) => Told::ReadyAway { index, phase },
+            Some(Kind::Device) => Told::Ready { index, lane: Lane::Device, phase },
+            None => Told::Ready { index, lane: action.lane, phase },
+        };
+        self.in_flight.dispatcher().handle(event);
     }
 
     /// Returns whether nodes perform an action.
     pub(super) fn goes_away(&self, index: Index) -> bool {
-        self.nodes().is_some() && is_for_nodes(&self.session.graph.action(index).identity)
+        self.taken_by(index).is_some()
+    }
+
+    /// Returns what of a node an action takes.
+    fn taken_by(&self, index: Index) -> Option<Kind> {
+        self.nodes()?.taken_by(&self.session.graph.action(index).identity)
     }
 
     /// Sends an action to the node whose seat it was given, if nodes perform it. Returns whether they do.
@@ -64,7 +75,10 @@ impl Run<'_, '_> {
         let (index, slot) = (start.index, self.in_flight.slot(start.slot));
         let ticket = slot.ticket;
         let sent = match self.bundled(index, &nodes, ticket) {
-            Ok((bundle, blobs)) => Sent { node: nodes.seats[number].node.clone(), bundle, blobs },
+            Ok((bundle, blobs)) => {
+                let Seat { node, kind, .. } = nodes.seats[number].clone();
+                Sent { node, kind, bundle, blobs }
+            }
             // What is not kept any more, or came without it as published compiles do, is made again here.
             Err(NoBundle::Blob(error)) => {
                 self.in_flight.dispatcher().handle(Told::Ended(ticket));
@@ -231,8 +245,9 @@ impl Run<'_, '_> {
     /// Returns whether there is a seat on which an action may begin.
     fn has_seat(&self, index: Index) -> bool {
         let Journeys { withdrawn, barred, .. } = &self.journeys;
-        let seats = self.nodes().map_or(0, |nodes| nodes.seats.len());
-        (0..seats).any(|number| !withdrawn.contains(&number) && !barred.contains(&(index, number)))
+        let (Some(nodes), Some(kind)) = (self.nodes(), self.taken_by(index)) else { return false };
+        let mut seats = nodes.seats.iter().enumerate().filter(|(_, seat)| seat.kind == kind);
+        seats.any(|(number, _)| !withdrawn.contains(&number) && !barred.contains(&(index, number)))
     }
 
     /// Queues an action that was sent before. Where no seat is left for it it is lost for this reason.
@@ -240,8 +255,7 @@ impl Run<'_, '_> {
         if !self.has_seat(index) {
             return self.commit(index, &Performed::lost(self.none_left(reason)));
         }
-        let phase = self.session.graph.action(index).target().phase;
-        self.in_flight.dispatcher().handle(Told::Ready { index, lane: Lane::Device, phase });
+        self.enqueue(index);
         Ok(())
     }
 
@@ -299,7 +313,7 @@ impl Run<'_, '_> {
         waiting.sort();
         for index in waiting {
             self.has_withheld = true;
-            self.commit(index, &Performed::lost(self.none_left("their devices are gone")))?;
+            self.commit(index, &Performed::lost(self.none_left("what they lent is gone")))?;
         }
         Ok(())
     }

@@ -46,8 +46,7 @@ impl Run<'_, '_> {
             if let Some(reason) = self.place(index)? {
                 return self.commit(index, &Performed::lost(reason));
             }
-            let (lane, phase) = (self.lane_of(index), self.session.graph.action(index).target().phase);
-            self.in_flight.dispatcher().handle(Told::Ready { index, lane, phase });
+            self.enqueue(index);
             return Ok(());
         };
         performed.wall = self.pending[&index].since.elapsed();

@@ -27,15 +27,16 @@ type Granted = Vec<Option<(u64, u64)>>;
 impl Default for SharedDispatcher {
     /// Returns one for calls that belong to no build.
     fn default() -> Self {
-        Self::new(1, 0)
+        Self::new(1, 0, 0)
     }
 }
 
 impl SharedDispatcher {
-    /// Returns the dispatcher of a machine of which nothing is in use: `jobs` slots on the CPU, and so many devices.
+    /// Returns the dispatcher of a machine of which nothing is in use: `jobs` slots on the CPU, so many devices, and places on cores that others lend.
     #[must_use]
-    pub(super) fn new(jobs: usize, devices: usize) -> Self {
-        Self { dispatcher: Arc::new(Mutex::new(Dispatcher::new(jobs, devices))), granted: Arc::default() }
+    pub(super) fn new(jobs: usize, devices: usize, lent: usize) -> Self {
+        let dispatcher = Dispatcher::new(jobs, devices).lent(lent);
+        Self { dispatcher: Arc::new(Mutex::new(dispatcher)), granted: Arc::default() }
     }
 
     /// Begins a build.

@@ -84,7 +84,7 @@ pub(super) struct Slot {
     pub(crate) nice: Option<i32>,
 }
 
-/// A device, as a lane.
+/// A device, as a lane, or a place on cores that another machine lends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LaneOfDevice {
     /// Its name, for people.
@@ -133,12 +133,12 @@ pub(super) struct Starting<'a> {
 }
 
 impl InFlight {
-    /// Returns lanes with nothing in them: `jobs` slots of the CPU, and one for each of `devices`.
+    /// Returns lanes with nothing in them: `jobs` slots of the CPU, one for each of `devices`, and one for each of the places that are `lent` on cores of other machines.
     #[must_use]
-    pub(super) fn new(jobs: usize, devices: Vec<LaneOfDevice>, shares: Shares) -> Self {
+    pub(super) fn new(jobs: usize, devices: Vec<LaneOfDevice>, lent: Vec<LaneOfDevice>, shares: Shares) -> Self {
         Self {
-            dispatcher: SharedDispatcher::new(jobs, devices.len()),
-            devices,
+            dispatcher: SharedDispatcher::new(jobs, devices.len(), lent.len()),
+            devices: devices.into_iter().chain(lent).collect(),
             shares,
             running: BTreeMap::new(),
             messages: channel(),

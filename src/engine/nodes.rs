@@ -8,23 +8,37 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use t2t_host::cluster::{Asked, Cluster, End};
-use t2t_model::action::{Identity, Phase};
+use t2t_model::action::{DeviceClass, Identity, Phase};
 use t2t_model::digest::Digest;
 
-/// A device of a node.
+/// What a node lends to one action at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seat {
     /// The node's id.
     pub(crate) node: String,
-    /// The node's name and the device's number there, as people see it: a lane.
+    /// The node's name and the device's number there, or that of the cores, as people see it: a lane.
     pub(crate) lane: String,
+    /// Which of the two it is.
+    pub(crate) kind: Kind,
 }
+
+/// What an action takes of a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A device.
+    Device,
+    /// As many cores as a check has processes, or a compile.
+    Cores,
+}
+
+/// How many cores a seat of [`Kind::Cores`] has: those of a candidate and of the judge that follows it.
+pub(crate) const CORES: usize = 2;
 
 /// What a cluster lends.
 #[derive(Debug)]
 pub(crate) struct Nodes {
     pub(crate) cluster: Arc<Cluster>,
-    /// The devices that there were when the build began, of the nodes that fit it, node by node.
+    /// What there was when the build began, of the nodes that fit it, node by node: devices, then cores.
     pub(crate) seats: Vec<Seat>,
     /// `$TORCH_CUDA_ARCH_LIST`, which bundles tell the nodes.
     pub(crate) architectures: Option<String>,
@@ -41,15 +55,22 @@ pub(crate) enum Away {
     Lost(String),
 }
 
-/// Returns whether nodes perform an action where there are some: what depends on a device and runs Python.
-pub(crate) fn is_for_nodes(identity: &Identity) -> bool {
-    let is_made = matches!(identity.target.phase, Phase::Generate | Phase::Select | Phase::Log | Phase::Summary);
-    identity.device.is_some() && !is_made
+/// Returns what of a node an action takes where nodes lend devices: what depends on a device and runs Python. Where they lend `cores`, those analyze, compile and check on the
+/// interpreter. None of what is performed here.
+pub(crate) fn taken_by(identity: &Identity, cores: bool) -> Option<Kind> {
+    let is_interpreted = identity.device == Some(DeviceClass::Interpreter);
+    match identity.target.phase {
+        Phase::Generate | Phase::Select | Phase::Log | Phase::Summary => None,
+        Phase::Analyze | Phase::Compile => cores.then_some(Kind::Cores),
+        Phase::Check if is_interpreted && cores => Some(Kind::Cores),
+        _ => identity.device.as_ref().map(|_| Kind::Device),
+    }
 }
 
 /// An action that is on its way.
 pub(super) struct Sent {
     pub(super) node: String,
+    pub(super) kind: Kind,
     /// The text of its bundle, and where the bytes lie that it names.
     pub(super) bundle: String,
     pub(super) blobs: BTreeMap<Digest, PathBuf>,
@@ -61,7 +82,17 @@ impl Nodes {
         Self { cluster, seats, architectures }
     }
 
-    /// Returns how many nodes lend devices.
+    /// Returns how many seats of a kind there are.
+    pub(crate) fn seats_of(&self, kind: Kind) -> usize {
+        self.seats.iter().filter(|seat| seat.kind == kind).count()
+    }
+
+    /// Returns what of a node an action takes; None of what is performed here.
+    pub(crate) fn taken_by(&self, identity: &Identity) -> Option<Kind> {
+        taken_by(identity, self.seats_of(Kind::Cores) > 0).filter(|kind| self.seats_of(*kind) > 0)
+    }
+
+    /// Returns how many nodes lend something.
     pub(crate) fn count(&self) -> usize {
         self.seats.iter().map(|seat| &seat.node).collect::<BTreeSet<_>>().len()
     }
@@ -73,8 +104,12 @@ impl Nodes {
 
     /// Has a node perform an action on one of its devices, waits for the end, and returns what came of it.
     pub(super) fn perform(&self, sent: &Sent, stopped: impl Fn() -> bool) -> Away {
-        let Sent { node, bundle, blobs } = sent;
-        away(self.cluster.perform(&Asked { node, gpus: 1, cpus: 0, bundle, blobs }, stopped))
+        let Sent { node, kind, bundle, blobs } = sent;
+        let (gpus, cpus, jobs) = match kind {
+            Kind::Device => (1, 0, None),
+            Kind::Cores => (0, CORES, Some(CORES)),
+        };
+        away(self.cluster.perform(&Asked { node, gpus, cpus, jobs, bundle, blobs }, stopped))
     }
 }
 

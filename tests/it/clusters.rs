@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::environment;
 use crate::project::{Project, Ran, install, until};
 
+mod cores;
 mod models;
 mod real;
 mod watched;

@@ -18,8 +18,8 @@ use serde_json::{Value, json};
 use t2t_model::digest::Digest;
 use t2t_store::secrets;
 
-/// The protocol; `python/api/t2t_ray/messages.py` has the same number. 1: first. 2: nodes tell their devices.
-const VERSION: u32 = 2;
+/// The protocol; `python/api/t2t_ray/messages.py` has the same number. 1: first. 2: nodes tell their devices. 3: nodes that lend cores are asked, too.
+const VERSION: u32 = 3;
 
 /// The module of the driver.
 const MODULE: &str = "t2t_ray";
@@ -61,6 +61,8 @@ pub struct Asked<'a> {
     pub gpus: usize,
     /// How many cores it takes beside, as the cluster counts them.
     pub cpus: usize,
+    /// How many slots of the CPU its t2t has; the node's own choice where it is not said.
+    pub jobs: Option<usize>,
     /// The text of its bundle.
     pub bundle: &'a str,
     /// Where the bytes lie that the bundle names.
@@ -154,7 +156,12 @@ impl fmt::Debug for Cluster {
 impl Cluster {
     /// Starts the driver of the cluster at `address` with this interpreter, and returns once it says which nodes there are, and what they have. Results come into the folder `scratch`, which is
     /// there. Fails where the cluster cannot be used, and once `stopped` is true.
-    pub fn start(python: &Path, address: &str, scratch: &Path, stopped: impl Fn() -> bool) -> Result<Self, NoCluster> {
+    pub fn start(
+        python: &Path,
+        (address, cores): (&str, bool),
+        scratch: &Path,
+        stopped: impl Fn() -> bool,
+    ) -> Result<Self, NoCluster> {
         let fails = |source| NoCluster::Start { python: python.to_owned(), source };
         let mut command = Command::new(python);
         // In a group of its own: Ctrl-C is for t2t, which has it end what runs.
@@ -168,7 +175,7 @@ impl Cluster {
         thread::spawn(move || keep(said.map(BufReader::new).into_iter().flat_map(Read::bytes), &kept));
         thread::spawn(move || listen(told.map(BufReader::new).into_iter().flat_map(BufRead::lines), &heard));
         let cluster = Self { driver: Mutex::new(driver), orders: Mutex::new(orders), state, words };
-        cluster.say(&json!({"open": {"version": VERSION, "address": address, "scratch": scratch}}));
+        cluster.say(&json!({"open": {"version": VERSION, "address": address, "scratch": scratch, "cores": cores}}));
         loop {
             let state = locked(&cluster.state);
             if let Some((message, hint)) = &state.fault {
@@ -208,10 +215,10 @@ impl Cluster {
     /// Has a node perform an action, and returns how it ended. Once `stopped` is true it is cancelled, and lost.
     pub fn perform(&self, asked: &Asked<'_>, stopped: impl Fn() -> bool) -> End {
         let (id, end) = self.expect();
-        let Asked { node, gpus, cpus, bundle, blobs } = asked;
-        self.say(
-            &json!({"perform": {"id": id, "node": node, "gpus": gpus, "cpus": cpus, "bundle": bundle, "blobs": blobs}}),
-        );
+        let Asked { node, gpus, cpus, jobs, bundle, blobs } = asked;
+        self.say(&json!({"perform": {
+            "id": id, "node": node, "gpus": gpus, "cpus": cpus, "jobs": jobs, "bundle": bundle, "blobs": blobs,
+        }}));
         loop {
             match end.recv_timeout(LOOK) {
                 Ok(end) => return end,

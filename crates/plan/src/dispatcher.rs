@@ -65,6 +65,13 @@ pub enum Event<'a> {
         /// Its phase.
         phase: Phase,
     },
+    /// An action is to run on cores that another machine lends.
+    ReadyAway {
+        /// Which.
+        index: Index,
+        /// Its phase.
+        phase: Phase,
+    },
     /// An action that an earlier build started goes on for this one.
     Reused(Index),
     /// It is known, or known anew, how long an action takes that will have a device.
@@ -170,6 +177,12 @@ impl Dispatcher {
         Self { slots: Slots::new(jobs, devices), warm: Warm::default(), build: Build::default() }
     }
 
+    /// Adds so many places on cores that other machines lend. Their numbers follow those of devices.
+    #[must_use]
+    pub fn lent(self, cores: usize) -> Self {
+        Self { slots: self.slots.lent(cores), ..self }
+    }
+
     /// Begins a build: of the one before, what runs and the warm children are left.
     pub fn begin(&mut self, beginning: &Beginning<'_>) -> Vec<Command> {
         self.slots.keep(beginning.running);
@@ -182,6 +195,7 @@ impl Dispatcher {
     pub fn handle(&mut self, event: Event<'_>) -> Vec<Command> {
         match event {
             Event::Ready { index, lane, phase } => self.build.enqueue(index, lane, phase, self.slots.devices()),
+            Event::ReadyAway { index, phase } => self.build.enqueue_away(index, phase, self.slots.devices()),
             Event::Reused(index) => self.build.forget(index),
             Event::Costs(index, cost) => self.build.set_cost(index, cost),
             Event::Measured(index, device) => self.build.bind(index, device),
@@ -248,8 +262,10 @@ impl Dispatcher {
     }
 
     fn start(&mut self, now: Duration) -> Option<Start> {
-        let (index, phase, slot) = self.start_on_cpu().or_else(|| self.start_on_device(now))?;
-        self.build.take(index, matches!(slot.place, Place::Device(_)));
+        let started = self.start_on_cpu().or_else(|| self.start_away());
+        let (index, phase, slot) = started.or_else(|| self.start_on_device(now))?;
+        let is_on_device = matches!(slot.place, Place::Device(number) if number < self.slots.devices());
+        self.build.take(index, is_on_device);
         let processes =
             if phase == Phase::Compile { cost::processes(self.slots.on_cpu(), self.open_compiles()) } else { 1 };
         let has_room = self.slots.has_room();
@@ -259,6 +275,11 @@ impl Dispatcher {
     fn start_on_cpu(&mut self) -> Option<(Index, Phase, Slot)> {
         let firsts = self.build.first_on_cpu();
         firsts.into_iter().find_map(|(index, lane, phase)| Some((index, phase, self.slots.take(lane, phase)?)))
+    }
+
+    fn start_away(&mut self) -> Option<(Index, Phase, Slot)> {
+        let (index, phase, place) = self.build.choose_away(&self.slots.free_lent())?;
+        Some((index, phase, self.slots.take_device(place, phase)))
     }
 
     fn start_on_device(&mut self, now: Duration) -> Option<(Index, Phase, Slot)> {

@@ -34,7 +34,7 @@ def main() -> int:
     except Unreachable as error:
         write(Fault(str(error), error.hint), out)
         return 1
-    Driver(cluster, Path(first.scratch), out).run(sys.stdin)
+    Driver(cluster, Path(first.scratch), out, cores=first.cores).run(sys.stdin)
     return 0
 
 

@@ -52,8 +52,10 @@ class Performs(Protocol):
 class Driver:
     """What is in flight, and what nodes have."""
 
-    def __init__(self, cluster: Performs, scratch: Path, out: IO[str]) -> None:
+    def __init__(self, cluster: Performs, scratch: Path, out: IO[str], *, cores: bool = False) -> None:
         self.cluster = cluster
+        self.cores = cores
+        """Whether nodes that lend no device are asked, too."""
         self.scratch = scratch
         self.out = out
         self.events: queue.SimpleQueue[Asked | int | str | None] = queue.SimpleQueue()
@@ -175,9 +177,9 @@ class Driver:
             submitted.cancel()
 
     def ask(self) -> dict[str, Submitted]:
-        """Ask the nodes that lend devices for their facts, and return them."""
+        """Ask the nodes that lend something that is wanted for their facts, and return them."""
         self.asked = time.monotonic()
-        asked = [node.id for node in self.nodes if node.gpus > 0]
+        asked = [node.id for node in self.nodes if node.gpus > 0 or (self.cores and node.cpus > 0)]
         return {id: self.cluster.ask(id, functools.partial(self.events.put, id)) for id in asked}
 
     def hear(self, id: str) -> None:

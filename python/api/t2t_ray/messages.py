@@ -6,17 +6,18 @@ import json
 from dataclasses import asdict, dataclass
 from typing import IO, Any
 
-VERSION = 2
-"""The protocol; t2t says its own in `open`. 1: first. 2: nodes tell their devices."""
+VERSION = 3
+"""The protocol; t2t says its own in `open`. 1: first. 2: nodes tell their devices. 3: nodes that lend cores are asked, too."""
 
 
 @dataclass(frozen=True)
 class Open:
-    """The first line from t2t: which cluster, as `ray.init` takes it, and the folder for results."""
+    """The first line from t2t: which cluster, as `ray.init` takes it, the folder for results, and whether nodes that lend nothing but `cores` are wanted, too."""
 
     version: int
     address: str
     scratch: str
+    cores: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ KINDS: dict[str, type[Open] | type[Perform] | type[Cancel]] = {"open": Open, "pe
 @dataclass(frozen=True)
 class Node:
     """A node that is alive, by its id in Ray. `name` is for people: its address. `facts` is what `t2t perform facts` says there, or `fault` why it says nothing; a node
-    that lends no device, and one that came later, is not asked."""
+    that lends nothing that is wanted, and one that came later, is not asked."""
 
     id: str
     name: str

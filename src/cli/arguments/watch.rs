@@ -22,4 +22,7 @@ pub(in crate::cli) struct WatchArguments {
     /// Have the nodes of a Ray cluster perform what depends on a device: ray://HOST:PORT, or auto; local for this machine (default: $T2T_EXECUTOR, ops.yaml)
     #[arg(long, value_name = "CLUSTER")]
     pub(in crate::cli) on: Option<String>,
+    /// With a cluster: have the cores of its nodes analyze, compile and check on the interpreter, too
+    #[arg(long)]
+    pub(in crate::cli) on_cpus: bool,
 }

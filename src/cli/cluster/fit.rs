@@ -11,16 +11,16 @@ use t2t_model::action::DeviceClass;
 use t2t_model::event::Event;
 use t2t_plan::graph::expand::Device;
 
-use crate::engine::Seat;
+use crate::engine::{CORES, Kind, Seat};
 
 /// What fits.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Fit {
-    /// The devices of the nodes that fit, node by node.
+    /// What the nodes that fit lend, node by node: devices, then cores.
     pub(super) seats: Vec<Seat>,
     /// Their driver; None where no driver counts.
     pub(super) driver: Option<String>,
-    /// The nodes that lend devices and do not fit.
+    /// The nodes that could lend something and do not fit.
     pub(super) unused: Vec<Unused>,
 }
 
@@ -43,13 +43,24 @@ impl Unused {
     }
 }
 
-/// Returns which `nodes` fit a build for `device`. Where that is not here, `is_elsewhere`, its driver is what most nodes have; of several that as many have, the greatest.
-pub(super) fn fit(nodes: &[Node], device: &Device, is_elsewhere: bool, models: &Models) -> Fit {
+/// How many cores a node keeps for each of its devices, beside those that it lends.
+const KEPT: usize = 2;
+
+/// Returns which `nodes` fit a build for `device`, and what they lend: devices, and where `cores` are asked for, those that they have beside. Where that is not here, `is_elsewhere`, its driver is what most nodes have; of several that as many have, the greatest.
+pub(super) fn fit(nodes: &[Node], device: &Device, is_elsewhere: bool, models: &Models, cores: bool) -> Fit {
     let mut fit = Fit::default();
+    let mut places = Vec::new();
     let mut lenders: Vec<(&Node, Option<String>)> = Vec::new();
     // Those that came after the others were asked are used by the next build.
-    let asked = nodes.iter().filter(|node| node.gpus > 0 && (node.facts.is_some() || node.fault.is_some()));
+    let asked = nodes.iter().filter(|node| (cores || node.gpus > 0) && (node.facts.is_some() || node.fault.is_some()));
     for node in asked {
+        if node.gpus == 0 {
+            match facts_of(node) {
+                Ok(_) => places.extend(places_of(node)),
+                Err(why) => fit.unused.push(Unused { node: node.name.clone(), why, is_sound: false }),
+            }
+            continue;
+        }
         match driver_of(node, device, models) {
             Ok(driver) => lenders.push((node, driver)),
             Err((why, is_sound)) => fit.unused.push(Unused { node: node.name.clone(), why, is_sound }),
@@ -58,8 +69,10 @@ pub(super) fn fit(nodes: &[Node], device: &Device, is_elsewhere: bool, models: &
     fit.driver = if is_elsewhere { most_frequent(&lenders) } else { device.driver.clone() };
     for (node, driver) in lenders {
         if driver == fit.driver {
-            let seat = |number| Seat { node: node.id.clone(), lane: format!("{}/{number}", node.name) };
+            let seat =
+                |number| Seat { node: node.id.clone(), lane: format!("{}/{number}", node.name), kind: Kind::Device };
             fit.seats.extend((0..node.gpus).map(seat));
+            places.extend(places_of(node).filter(|_| cores));
         } else {
             let [theirs, ours] = [driver, fit.driver.clone()].map(|driver| driver.unwrap_or_else(|| "none".to_owned()));
             let who = if is_elsewhere { "more nodes have" } else { "this machine has" };
@@ -67,28 +80,40 @@ pub(super) fn fit(nodes: &[Node], device: &Device, is_elsewhere: bool, models: &
             fit.unused.push(Unused { node: node.name.clone(), why, is_sound: false });
         }
     }
+    fit.seats.append(&mut places);
     fit
+}
+
+/// Returns the places on the cores that a node lends.
+fn places_of(node: &Node) -> impl Iterator<Item = Seat> {
+    let count = node.cpus.saturating_sub(KEPT * node.gpus) / CORES;
+    let place = |number| Seat { node: node.id.clone(), lane: format!("{}/cpu{number}", node.name), kind: Kind::Cores };
+    (0..count).map(place)
+}
+
+/// Returns what a node tells of itself. Fails with why it does not fit.
+fn facts_of(node: &Node) -> Result<Facts, String> {
+    if let Some(fault) = &node.fault {
+        return Err(fault.clone());
+    }
+    let facts = node.facts.as_ref().and_then(Facts::read).ok_or("its t2t is another version")?;
+    let version = env!("CARGO_PKG_VERSION");
+    if facts.t2t != version {
+        return Err(format!("its t2t is version {}, and this is {version}", facts.t2t));
+    }
+    Ok(facts)
 }
 
 /// Returns the driver of a node whose devices are the build's; None where no driver counts. Fails with why the node does not fit, and whether there is nothing wrong with it.
 fn driver_of(node: &Node, device: &Device, models: &Models) -> Result<Option<String>, (String, bool)> {
-    let faulty = |why: &str| (why.to_owned(), false);
-    if let Some(fault) = &node.fault {
-        return Err(faulty(fault));
-    }
-    let facts = node.facts.as_ref().and_then(Facts::read);
-    let facts = facts.ok_or_else(|| faulty("its t2t is another version"))?;
-    let version = env!("CARGO_PKG_VERSION");
-    if facts.t2t != version {
-        return Err(faulty(&format!("its t2t is version {}, and this is {version}", facts.t2t)));
-    }
+    let facts = facts_of(node).map_err(|why| (why, false))?;
     let DeviceClass::Cuda(model) = &device.class else { return Ok(None) };
     let classes = facts.classes(models);
     if classes.len() != 1 || !classes.contains_key(model) {
         return Err((has(&classes), true));
     }
     if node.gpus > facts.devices.len() {
-        return Err(faulty(&format!("it lends {} devices, and {}", node.gpus, has(&classes))));
+        return Err((format!("it lends {} devices, and {}", node.gpus, has(&classes)), false));
     }
     Ok(facts.devices.into_iter().next().map(|told| told.driver))
 }
@@ -161,7 +186,7 @@ mod tests {
             node("e", 3, h200s.clone()),
             node("f", 0, h200s),
         ];
-        let found = fit(&nodes, &h200(None), true, &models());
+        let found = fit(&nodes, &h200(None), true, &models(), false);
         assert_eq!(lanes(&found), ["a/0", "a/1"]);
         let why = [
             "b: it has 1 × nvidia-l4",
@@ -182,7 +207,7 @@ mod tests {
                 .enumerate()
                 .map(|(number, driver)| node(&number.to_string(), 1, facts(&[("NVIDIA H200", driver)])))
                 .collect();
-            fit(&nodes, &h200(own), own.is_none(), &models())
+            fit(&nodes, &h200(own), own.is_none(), &models(), false)
         };
         let most = of(&["580.9", "580.10", "570.1", "580.9"], None);
         assert_eq!((most.driver.as_deref(), lanes(&most)), (Some("580.9"), vec!["0/0", "3/0"]));
@@ -206,7 +231,7 @@ mod tests {
             node("c", 1, json!({"version": 1, "t2t": "0.0.1", "devices": []})),
         ];
         let interpreter = Device { class: DeviceClass::Interpreter, architecture: String::new(), driver: None };
-        let found = fit(&nodes, &interpreter, false, &models());
+        let found = fit(&nodes, &interpreter, false, &models(), false);
         let why = [
             "a: there is no t2t on this node".to_owned(),
             "b: its t2t is another version".to_owned(),
@@ -219,7 +244,27 @@ mod tests {
     fn kernels_of_the_interpreter_run_on_any_node() {
         let interpreter = Device { class: DeviceClass::Interpreter, architecture: String::new(), driver: None };
         let nodes = [node("a", 2, facts(&[])), node("b", 1, facts(&[("NVIDIA L4", "2")]))];
-        let found = fit(&nodes, &interpreter, true, &models());
+        let found = fit(&nodes, &interpreter, true, &models(), false);
         assert_eq!((lanes(&found), found.driver.as_deref()), (vec!["a/0", "a/1", "b/0"], None));
+    }
+
+    #[test]
+    fn nodes_lend_the_cores_that_they_do_not_keep_for_their_devices_and_those_without_devices_all() {
+        let with = |cpus, node: Node| Node { cpus, ..node };
+        let h200s = facts(&[("NVIDIA H200", "2"), ("NVIDIA H200", "2")]);
+        let old = json!({"version": 1, "t2t": "0.0.1", "devices": []});
+        let nodes = [
+            with(9, node("a", 2, h200s)),
+            with(5, node("b", 0, facts(&[]))),
+            with(1, node("c", 0, facts(&[]))),
+            with(8, node("d", 0, old)),
+            with(8, node("e", 1, facts(&[("NVIDIA L4", "2")]))),
+        ];
+        let of = |cores| fit(&nodes, &h200(None), true, &models(), cores);
+        assert_eq!(lanes(&of(true)), ["a/0", "a/1", "a/cpu0", "a/cpu1", "b/cpu0", "b/cpu1"]);
+        let version = env!("CARGO_PKG_VERSION");
+        let d = format!("d: its t2t is version 0.0.1, and this is {version}");
+        assert_eq!(reasons(&of(true)), [d, "e: it has 1 × nvidia-l4".to_owned()]);
+        assert_eq!((lanes(&of(false)), reasons(&of(false)).len()), (vec!["a/0", "a/1"], 1));
     }
 }

@@ -13,7 +13,7 @@ use anyhow::Context;
 use serde_json::{Map, Value, json};
 use t2t_host::cores;
 use t2t_host::interrupt::Interrupt;
-use t2t_model::action::DeviceClass;
+use t2t_model::action::{DeviceClass, Phase};
 use t2t_model::bundle::Bundle;
 use t2t_model::digest::Digest;
 use t2t_model::event::Event;
@@ -216,12 +216,19 @@ fn no_place(error: &NoPlace) -> CliError {
     }
 }
 
-/// Returns what a session is opened with in which the action is what it is where the bundle is from, if the machine is.
+/// Returns what a session is opened with in which the action is what it is where the bundle is from, if the machine is. What analyzes or compiles for a device needs none.
 fn options(common: &Common, bundle: &Bundle, place: &Place) -> Options {
     let options = context::options(common, &place.root, Probing::Allowed);
+    let (device, as_device) = match &bundle.device {
+        DeviceClass::Interpreter => (DeviceChoice::Cpu, None),
+        DeviceClass::Cuda(model) if matches!(bundle.target.phase, Phase::Analyze | Phase::Compile) => {
+            (DeviceChoice::Auto, Some(model.clone()))
+        }
+        DeviceClass::Cuda(_) => (DeviceChoice::Cuda, None),
+    };
     Options {
-        device: if bundle.device == DeviceClass::Interpreter { DeviceChoice::Cpu } else { DeviceChoice::Cuda },
-        as_device: None,
+        device,
+        as_device,
         architectures: bundle.architectures.clone(),
         configurations: if bundle.all_configurations { Configurations::All } else { Configurations::First },
         takes_kernels_as_they_are: true,

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use super::{Clustered, record};
 use crate::project::install;
 
-const H200: (&str, &str) = ("NVIDIA H200", "580.95.05");
+pub(super) const H200: (&str, &str) = ("NVIDIA H200", "580.95.05");
 const A100: (&str, &str) = ("NVIDIA A100-SXM4-80GB", "580.95.05");
 
 /// Returns a node with devices of these models, which share the driver of the first.
-fn node(cluster: &Clustered, name: &str, devices: &[(&str, &str)]) -> Value {
+pub(super) fn node(cluster: &Clustered, name: &str, devices: &[(&str, &str)]) -> Value {
     let path = |below: &str| cluster.home.path(&format!("../{name}/{below}"));
     let _ = fs::remove_dir_all(path("driver"));
     let driver = devices.first().map_or("1", |(_, driver)| *driver);

@@ -170,6 +170,20 @@ def test_a_cluster_without_nodes_is_told_as_one(tmp_path: Path) -> None:
     assert told.next() == {"nodes": {"nodes": []}}
 
 
+def test_nodes_that_lend_cores_alone_are_asked_where_cores_are_wanted(tmp_path: Path) -> None:
+    told, cluster = Told(), Cluster()
+    cores, none = Node("cores", "10.0.0.3", 4, 0, {}), Node("none", "10.0.0.4", 0, 0, {})
+    cluster.alive, cluster.answers["cores"] = [ONE, cores, none], FACTS
+    ends: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    driver = Driver(cluster, tmp_path, told, cores=True)
+    thread = threading.Thread(target=driver.run, args=[iter(ends.get, None)], daemon=True)
+    thread.start()
+    assert [node["facts"] for node in told.next()["nodes"]["nodes"]] == [{"version": 1}, {"version": 1}, None]
+    assert cluster.asked.keys() == {"one", "cores"}
+    ends.put(None)
+    thread.join(60)
+
+
 def test_nodes_are_told_with_their_facts_once_each_has_said_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,8 +330,8 @@ def test_a_line_says_one_thing_of_the_protocol(line: str) -> None:
     ("line", "message"),
     [
         ("nothing", "cannot read 'nothing"),
-        ('{"cancel": {"id": 1}}', "t2t_ray speaks version 2, and t2t another one"),
-        ('{"open": {"version": 1, "address": "x", "scratch": "y"}}', "t2t_ray speaks version 2, and t2t another one"),
+        ('{"cancel": {"id": 1}}', "t2t_ray speaks version 3, and t2t another one"),
+        ('{"open": {"version": 1, "address": "x", "scratch": "y"}}', "t2t_ray speaks version 3, and t2t another one"),
     ],
 )
 def test_who_does_not_open_the_driver_as_t2t_does_is_told_so(line: str, message: str) -> None:

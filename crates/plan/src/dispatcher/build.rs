@@ -12,7 +12,7 @@ use t2t_model::action::{Lane, Phase};
 use super::binding::{Binding, Queued};
 use super::calls::AT_REST;
 use super::cost::{measures, predicted, times};
-use super::queue::{Precedence, Queue};
+use super::queue::{Line, Precedence, Queue};
 use super::{Beginning, Command};
 use crate::graph::{Graph, Index};
 
@@ -145,10 +145,22 @@ impl Build {
         if self.is_stopped {
             return;
         }
-        // What devices wait for comes first: analyses, which take no time, then the ops with the most to measure.
+        let precedence = self.precedence(index, phase, devices);
+        self.queue.insert(lane.into(), precedence, phase);
+    }
+
+    /// Queues an action for the cores that other machines lend, unless nothing more is to begin.
+    pub(super) fn enqueue_away(&mut self, index: Index, phase: Phase, devices: usize) {
+        if !self.is_stopped {
+            let precedence = self.precedence(index, phase, devices);
+            self.queue.insert(Line::Away, precedence, phase);
+        }
+    }
+
+    /// What devices wait for comes first: analyses, which take no time, then the ops with the most to measure.
+    fn precedence(&self, index: Index, phase: Phase, devices: usize) -> Precedence {
         let is_late = devices > 0 && phase != Phase::Analyze;
-        let left = Reverse(self.left(index));
-        self.queue.insert(lane, Precedence { is_late, left, index }, phase);
+        Precedence { is_late, left: Reverse(self.left(index)), index }
     }
 
     /// Notes how long an action takes that will have a device.
@@ -259,6 +271,14 @@ impl Build {
             self.binding.bind(self.ops.of(index), device);
         }
         Some((index, phase, device))
+    }
+
+    /// Returns what one of these free places on lent cores takes, with that place.
+    pub(super) fn choose_away(&self, free: &[usize]) -> Option<(Index, Phase, usize)> {
+        free.iter().find_map(|place| {
+            let mut may = self.queue.away().filter(|(index, _)| !self.barred.contains(&(*index, *place)));
+            may.next().map(|(index, phase)| (index, phase, *place))
+        })
     }
 
     /// Returns each baseline for which a child is to get ready, with the device where it is likely to run: as many as there may be. With several devices it waits until it is

@@ -28,25 +28,41 @@ pub(super) struct Queue {
     cpu: BTreeSet<Precedence>,
     whole_cpu: BTreeSet<Precedence>,
     authors: BTreeSet<Precedence>,
+    away: BTreeSet<Precedence>,
     /// Checks first, since most of what is left waits for them.
     device: BTreeSet<(bool, Index)>,
     places: HashMap<Index, Queued>,
     compiles: usize,
 }
 
+/// What an action waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Line {
+    /// A slot of this machine.
+    Of(Lane),
+    /// Cores that another machine lends.
+    Away,
+}
+
+impl From<Lane> for Line {
+    fn from(lane: Lane) -> Self {
+        Self::Of(lane)
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Queued {
-    lane: Lane,
+    line: Line,
     precedence: Precedence,
     phase: Phase,
 }
 
 impl Queue {
     /// Adds an action.
-    pub(super) fn insert(&mut self, lane: Lane, precedence: Precedence, phase: Phase) {
+    pub(super) fn insert(&mut self, line: Line, precedence: Precedence, phase: Phase) {
         self.remove(precedence.index);
         self.compiles += usize::from(phase == Phase::Compile);
-        self.place(Queued { lane, precedence, phase });
+        self.place(Queued { line, precedence, phase });
     }
 
     /// Removes an action, if it waits.
@@ -77,6 +93,11 @@ impl Queue {
         self.device.iter().map(|(_, index)| (*index, self.places[index].phase))
     }
 
+    /// Returns what waits for cores that other machines lend, with its phase, in the order in which it is taken.
+    pub(super) fn away(&self) -> impl Iterator<Item = (Index, Phase)> {
+        self.away.iter().map(|precedence| (precedence.index, self.places[&precedence.index].phase))
+    }
+
     /// Returns how many of those that wait compile.
     pub(super) fn compiles(&self) -> usize {
         self.compiles
@@ -84,22 +105,24 @@ impl Queue {
 
     fn place(&mut self, place: Queued) {
         let index = place.precedence.index;
-        match place.lane {
-            Lane::Cpu => self.cpu.insert(place.precedence),
-            Lane::WholeCpu => self.whole_cpu.insert(place.precedence),
-            Lane::Author => self.authors.insert(place.precedence),
-            Lane::Device => self.device.insert((times(place.phase), index)),
+        match place.line {
+            Line::Of(Lane::Cpu) => self.cpu.insert(place.precedence),
+            Line::Of(Lane::WholeCpu) => self.whole_cpu.insert(place.precedence),
+            Line::Of(Lane::Author) => self.authors.insert(place.precedence),
+            Line::Of(Lane::Device) => self.device.insert((times(place.phase), index)),
+            Line::Away => self.away.insert(place.precedence),
         };
         self.places.insert(index, place);
     }
 
     fn displace(&mut self, index: Index) -> Option<Queued> {
         let place = self.places.remove(&index)?;
-        match place.lane {
-            Lane::Cpu => self.cpu.remove(&place.precedence),
-            Lane::WholeCpu => self.whole_cpu.remove(&place.precedence),
-            Lane::Author => self.authors.remove(&place.precedence),
-            Lane::Device => self.device.remove(&(times(place.phase), index)),
+        match place.line {
+            Line::Of(Lane::Cpu) => self.cpu.remove(&place.precedence),
+            Line::Of(Lane::WholeCpu) => self.whole_cpu.remove(&place.precedence),
+            Line::Of(Lane::Author) => self.authors.remove(&place.precedence),
+            Line::Of(Lane::Device) => self.device.remove(&(times(place.phase), index)),
+            Line::Away => self.away.remove(&place.precedence),
         };
         Some(place)
     }
@@ -139,7 +162,7 @@ mod tests {
         let places = places();
         let mut waiting = Queue::default();
         for (place, (is_late, seconds)) in places.iter().zip([(true, 1), (true, 9), (true, 9), (false, 0), (true, 5)]) {
-            waiting.insert(Lane::Cpu, precedence(is_late, seconds, *place), Phase::Analyze);
+            waiting.insert(Lane::Cpu.into(), precedence(is_late, seconds, *place), Phase::Analyze);
         }
         let mut order = Vec::new();
         while let Some((index, ..)) = waiting.first_on_cpu().first().copied() {
@@ -153,8 +176,8 @@ mod tests {
     fn what_is_left_of_an_op_may_change_while_its_actions_wait() {
         let places = places();
         let mut waiting = Queue::default();
-        waiting.insert(Lane::Cpu, precedence(true, 5, places[0]), Phase::Compile);
-        waiting.insert(Lane::Cpu, precedence(true, 3, places[1]), Phase::Compile);
+        waiting.insert(Lane::Cpu.into(), precedence(true, 5, places[0]), Phase::Compile);
+        waiting.insert(Lane::Cpu.into(), precedence(true, 3, places[1]), Phase::Compile);
         waiting.reorder(places[0], Duration::from_secs(1));
         waiting.reorder(places[4], Duration::from_secs(100));
         let firsts: Vec<(Index, Lane)> =
@@ -167,9 +190,9 @@ mod tests {
     fn each_kind_of_slot_has_its_own_first() {
         let places = places();
         let mut waiting = Queue::default();
-        waiting.insert(Lane::WholeCpu, precedence(true, 0, places[1]), Phase::Check);
-        waiting.insert(Lane::Cpu, precedence(true, 0, places[2]), Phase::Compile);
-        waiting.insert(Lane::Cpu, precedence(true, 0, places[0]), Phase::Compile);
+        waiting.insert(Lane::WholeCpu.into(), precedence(true, 0, places[1]), Phase::Check);
+        waiting.insert(Lane::Cpu.into(), precedence(true, 0, places[2]), Phase::Compile);
+        waiting.insert(Lane::Cpu.into(), precedence(true, 0, places[0]), Phase::Compile);
         let firsts: Vec<(Index, Lane)> =
             waiting.first_on_cpu().into_iter().map(|(index, lane, _)| (index, lane)).collect();
         assert_eq!(firsts, [(places[0], Lane::Cpu), (places[1], Lane::WholeCpu)]);
@@ -183,7 +206,7 @@ mod tests {
         let places = places();
         let mut waiting = Queue::default();
         for (place, phase) in [(1, Phase::Check), (4, Phase::Bench), (0, Phase::Baseline), (3, Phase::Check)] {
-            waiting.insert(Lane::Device, precedence(true, 0, places[place]), phase);
+            waiting.insert(Lane::Device.into(), precedence(true, 0, places[place]), phase);
         }
         let order = |waiting: &Queue| waiting.on_device().map(|(index, _)| index.number()).collect::<Vec<_>>();
         assert_eq!(order(&waiting), [1, 3, 0, 4]);

@@ -3,6 +3,7 @@
 //! It does not know cores, nor devices by more than their numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use t2t_model::action::{Lane, Phase};
 
@@ -21,7 +22,7 @@ pub type Ticket = u64;
 pub enum Place {
     /// On the CPU lane: one slot, or all of them.
     Cpu,
-    /// On the device of this number.
+    /// On the device of this number; after those of the devices come the numbers of places on cores that other machines lend.
     Device(usize),
     /// On the lane of authors.
     Author,
@@ -43,6 +44,8 @@ pub struct Slot {
 pub(super) struct Slots {
     cpu: usize,
     devices: usize,
+    /// Places on cores that other machines lend.
+    lent: usize,
     authors: usize,
     taken: BTreeMap<Ticket, Taken>,
     /// The devices that are not to be had any more.
@@ -68,7 +71,13 @@ enum What {
 impl Slots {
     /// Returns so many slots of the CPU lane, at least one, one of each device, and one of authors, none taken.
     pub(super) fn new(cpu: usize, devices: usize) -> Self {
-        Self { cpu: cpu.max(1), devices, authors: 1, taken: BTreeMap::new(), withdrawn: BTreeSet::new(), next: 0 }
+        let (taken, withdrawn) = (BTreeMap::new(), BTreeSet::new());
+        Self { cpu: cpu.max(1), devices, lent: 0, authors: 1, taken, withdrawn, next: 0 }
+    }
+
+    /// Adds so many places on cores that other machines lend.
+    pub(super) fn lent(self, cores: usize) -> Self {
+        Self { lent: cores, ..self }
     }
 
     /// Says how many authors may work at once, at least one.
@@ -115,11 +124,20 @@ impl Slots {
 
     /// Returns the numbers of the devices that are free.
     pub(super) fn free_devices(&self) -> Vec<usize> {
-        let is_free = |number: &usize| !self.withdrawn.contains(number) && !self.holds(What::Device(*number));
-        (0..self.devices).filter(is_free).collect()
+        self.free_of(0..self.devices)
     }
 
-    /// Gives out a device no more.
+    /// Returns the numbers of the lent places that are free.
+    pub(super) fn free_lent(&self) -> Vec<usize> {
+        self.free_of(self.devices..self.devices + self.lent)
+    }
+
+    fn free_of(&self, numbers: Range<usize>) -> Vec<usize> {
+        let is_free = |number: &usize| !self.withdrawn.contains(number) && !self.holds(What::Device(*number));
+        numbers.filter(is_free).collect()
+    }
+
+    /// Gives out a device, or a lent place, no more.
     pub(super) fn withdraw(&mut self, device: usize) {
         self.withdrawn.insert(device);
     }
@@ -220,6 +238,17 @@ mod tests {
         assert_eq!(slots.free_devices(), [1]);
         slots.withdraw(1);
         assert!(slots.free_devices().is_empty());
+    }
+
+    #[test]
+    fn lent_places_have_the_numbers_after_those_of_devices_and_are_none() {
+        let mut slots = Slots::new(1, 2).lent(2);
+        assert_eq!((slots.devices(), slots.free_devices(), slots.free_lent()), (2, vec![0, 1], vec![2, 3]));
+        let first = slots.take_device(2, Phase::Compile);
+        slots.withdraw(3);
+        assert_eq!((slots.free_devices(), slots.free_lent()), (vec![0, 1], vec![]));
+        slots.free(first.ticket);
+        assert_eq!(slots.free_lent(), [2]);
     }
 
     #[test]

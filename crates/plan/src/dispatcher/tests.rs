@@ -116,6 +116,29 @@ fn an_action_that_is_barred_from_a_device_and_its_op_go_to_another() {
 }
 
 #[test]
+fn what_goes_to_lent_cores_takes_no_slot_here_and_begins_nowhere_that_it_is_barred_from() {
+    let graph = graph(&actions(&[1.0]));
+    let wanted = vec![true; graph.count()];
+    let mut dispatcher = Dispatcher::new(1, 1).lent(2);
+    dispatcher.begin(&beginning(&graph, &wanted, false));
+    let check = |variant| graph.find(&Target::of_variant("op0", variant, Phase::Check)).unwrap();
+    let (first, second) = (check("v1"), check("v2"));
+    let mut start = |index, before: &[Event<'_>]| {
+        for event in before {
+            dispatcher.handle(*event);
+        }
+        dispatcher.handle(Event::ReadyAway { index, phase: Phase::Check });
+        places(&dispatcher.handle(Event::Turn { now: Duration::ZERO }))
+    };
+    assert_eq!(start(first, &[]), [(first, Place::Device(1))]);
+    assert_eq!(start(second, &[]), [(second, Place::Device(2))]);
+    let again = [Event::Ended(1), Event::Ended(2), Event::Barred(second, 1)];
+    assert_eq!(start(second, &again), [(second, Place::Device(2))]);
+    assert_eq!(start(second, &[Event::Ended(3), Event::Withdrawn(2)]), []);
+    assert!(!dispatcher.has_used_device());
+}
+
+#[test]
 fn what_measures_waits_for_children_that_get_ready_while_something_compiles_and_not_for_ever() {
     let compile = Target::of_variant("add", "v1", Phase::Compile);
     let made = [

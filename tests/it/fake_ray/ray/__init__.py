@@ -1,8 +1,8 @@
 """A stand-in for Ray, for tests: a cluster whose nodes are processes of this machine, as `$FAKE_RAY/nodes.json` says at every moment.
 
-A node is `{"id", "name", "gpus", "environment"}`. `fails` is why it fails whatever it is to run; what runs on one that is `frozen` never ends. Both tell their facts.
+A node is `{"id", "name", "gpus", "environment"}`, with `"cpus"` if it has not 2. `fails` is why it fails whatever it is to run; what runs on one that is `frozen` never ends. Both tell their facts.
 `$FAKE_RAY/ray.log` has a line for each start of a driver, for each blob that is sent, for each node that is asked for its facts, and for each action: `open ADDRESS`,
-`put LENGTH`, `ask NODE`, `run NODE`. Where there is a file `refuses`, it says why there is
+`put LENGTH`, `ask NODE`, `run NODE`, or `run on cores of NODE`. Where there is a file `refuses`, it says why there is
 no cluster.
 """
 
@@ -70,7 +70,7 @@ def nodes() -> list[dict[str, Any]]:
     """Return the nodes as Ray tells them."""
 
     def told(row: dict[str, Any]) -> dict[str, Any]:
-        has = {"CPU": 2.0, "GPU": float(row["gpus"])}
+        has = {"CPU": float(row.get("cpus", 2)), "GPU": float(row["gpus"])}
         return {"NodeID": row["id"], "NodeManagerAddress": row["name"], "Alive": True, "Resources": has, "Labels": {}}
 
     return [told(row) for row in rows()]
@@ -88,7 +88,7 @@ class Ref:
     def __init__(self, node: str, asked: tuple[str, int | None, dict[str, bytes]] | None) -> None:
         self.ended: Future[dict[str, Any]] = Future()
         self.process: subprocess.Popen[bytes] | None = None
-        note(f"{'ask' if asked is None else 'run'} {node}")
+        note(f"{'ask' if asked is None else 'run' if asked[1] is None else 'run on cores of'} {node}")
         row = next((row for row in rows() if row["id"] == node), None)
         if row is None or ("fails" in row and asked is not None):
             self.ended.set_exception(RayError("no such node" if row is None else row["fails"]))
@@ -128,7 +128,8 @@ class remote:
 
     def options(self, **options: Any) -> remote:
         """Return it with the node that is to run it."""
-        assert options["max_retries"] == 0 and options["num_gpus"] == (0 if self.function.__name__ == "facts" else 1)
+        takes = options["num_gpus"], options["num_cpus"]
+        assert options["max_retries"] == 0 and takes in ([(0, 0)] if self.function.__name__ == "facts" else [(1, 0), (0, 2)])
         return remote(self.function, options["scheduling_strategy"])
 
     def remote(self, *asked: Any) -> Ref:
