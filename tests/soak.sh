@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The trial: kills, damages, losses of power, commands side by side, fuzz, limits, clocks, and probes of the sandbox as each user that there is. Each kind goes on for as
+# The trial: kills, damages, losses of power, commands side by side, faults of nodes, fuzz, limits, clocks, and probes of the sandbox as each user that there is. Each kind goes on for as
 # long as it is told; `cargo test` runs the same tests a few rounds each. At the end there is a line for each kind, of what its tests counted.
 # usage: tests/soak.sh [--minutes N]
-# N (or SOAK_MINUTES; 60) is how long the fuzz takes. Beside it kills, damages, power and commands side by side take a quarter of N each, and the rest as long as it takes.
+# N (or SOAK_MINUTES; 60) is how long the fuzz takes. Beside it kills, damages, power, commands side by side and nodes of a cluster take a quarter of N each, and the rest as long as it takes.
 # `--minutes 1` tries it out. What each kind said is in target/soak. The exit code is 1 where anything was wrong, or a kind counted nothing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -47,10 +47,11 @@ kind kills "$quarter" "$tests" kills:: cleaned::a_killed || is_bad=1
 kind damages "$quarter" "$tests" damage:: --include-ignored || is_bad=1
 kind power "$quarter" "$tests" power:: || is_bad=1
 kind together "$quarter" "$tests" together:: cleaned::who_looks || is_bad=1
+kind clusters "$quarter" "$tests" clusters::faults || is_bad=1
 wait "$fuzz" || is_bad=1
 kind limits 1 "$tests" limits:: || is_bad=1
 if command -v cc >/dev/null; then
-    kind clocks 1 "$tests" clock:: --include-ignored || is_bad=1
+    kind clocks 1 "$tests" clock:: faults::a_clock --include-ignored || is_bad=1
 else
     left_out+=("clocks: there is no C compiler \`cc\`")
 fi

@@ -34,7 +34,7 @@ impl Clock {
 }
 
 /// Compiles the clock into the project's folder.
-fn shim(project: &Project) -> PathBuf {
+pub fn shim(project: &Project) -> PathBuf {
     let made = project.path("../set_back.so");
     let source = environment::root().join("tests/it/set_back.c");
     let mut compiler = Command::new("cc");

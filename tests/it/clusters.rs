@@ -11,6 +11,7 @@ use crate::environment;
 use crate::project::{Project, Ran, install, until};
 
 mod cores;
+mod faults;
 mod models;
 mod real;
 mod watched;

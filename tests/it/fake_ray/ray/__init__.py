@@ -3,7 +3,7 @@
 A node is `{"id", "name", "gpus", "environment"}`, with `"cpus"` if it has not 2. `fails` is why it fails whatever it is to run; what runs on one that is `frozen` never ends. Both tell their facts.
 `$FAKE_RAY/ray.log` has a line for each start of a driver, for each blob that is sent, for each node that is asked for its facts, and for each action: `open ADDRESS`,
 `put LENGTH`, `ask NODE`, `run NODE`, or `run on cores of NODE`. Where there is a file `refuses`, it says why there is
-no cluster.
+no cluster; where there is a file `cut`, what is cancelled goes on.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Ref:
 def cancel(ref: Ref, force: bool) -> None:
     """End an action as Ray does: its worker is killed."""
     assert force
-    if ref.process is not None:
+    if ref.process is not None and not (HERE / "cut").exists():
         ref.process.kill()
 
 
