@@ -20,6 +20,13 @@ const PLACES: &str = "places";
 /// How many actions a node performs at once at most: more than any has devices and cores.
 const MOST: usize = 1024;
 
+/// How long a blob is kept that no action takes, and how often the folder is looked through for such, in nanoseconds.
+const KEPT: i64 = 30 * DAY;
+const DAY: i64 = 24 * 3600 * 1_000_000_000;
+
+/// The file that was written when the folder was looked through last.
+const LOOKED: &str = "looked";
+
 /// What of a place's `cache/` stays from one action to the next: the lock, what would be found out again, and the folder in which children work, since one that stays may open
 /// only what is below that very folder.
 const STAYS: [&str; 4] = ["lock", "toolchain", "harness", "scratch"];
@@ -67,11 +74,44 @@ impl Node {
     pub fn lacks(&self, bundle: &Bundle) -> io::Result<Vec<Digest>> {
         let mut lacking = Vec::new();
         for digest in bundle.digests() {
-            if self.blobs.is_whole(digest)? != Some(true) {
+            if self.blobs.is_whole(digest)? == Some(true) {
+                self.note_use(digest);
+            } else {
                 lacking.push(digest);
             }
         }
         Ok(lacking)
+    }
+
+    /// Keeps a blob from [`Self::shed`] for another while. That this cannot be written costs sending it again, once.
+    fn note_use(&self, digest: Digest) {
+        let path = self.blobs.path(digest);
+        if fs::stat(&path).is_some_and(|stat| fs::now().saturating_sub(stat.mtime) > DAY) {
+            let _ = fs::touch(&path);
+        }
+    }
+
+    /// Removes the blobs that no action took for 30 days, and what writers that were killed have left. Looks once a day at most, and returns how many blobs are gone. A machine that
+    /// sends an action asks first what is here, so what is wanted again comes again.
+    pub fn shed(&self) -> io::Result<usize> {
+        let (marker, now) = (self.folder.join(LOOKED), fs::now());
+        let age = |path: &Path| fs::stat(path).map(|stat| now.saturating_sub(stat.mtime));
+        if age(&marker).is_some_and(|age| (0..DAY).contains(&age)) {
+            return Ok(0);
+        }
+        fs::write(&marker, b"")?;
+        let listing = self.blobs.list();
+        for path in listing.unfinished.iter().filter(|path| age(path).is_some_and(|age| age > DAY)) {
+            fs::remove(path)?;
+        }
+        let old: Vec<Digest> = listing
+            .blobs
+            .into_iter()
+            .filter(|(_, stat)| now.saturating_sub(stat.mtime) > KEPT)
+            .map(|(digest, _)| digest)
+            .collect();
+        old.iter().try_for_each(|digest| self.blobs.remove(*digest))?;
+        Ok(old.len())
     }
 
     /// Takes what the bundle needs and this lacks out of `from`, a folder of files that are named by the digests of their bytes. Returns what is lacking still: what is not there,
@@ -205,6 +245,33 @@ mod tests {
         assert_eq!(node.take(&second, from.path()).unwrap(), []);
         fs::write(&node.blobs.path(new), b"damaged").unwrap();
         assert_eq!(node.lacks(&second).unwrap(), [new]);
+    }
+
+    #[test]
+    fn what_no_action_takes_for_a_month_goes_and_what_one_takes_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let node = Node::open(folder.path());
+        let (first, from) = bundle(b"first");
+        node.take(&first, from.path()).unwrap();
+        let (second, from) = bundle(b"second");
+        node.take(&second, from.path()).unwrap();
+        let days = |days: u32| std::time::SystemTime::now() - std::time::Duration::from_hours(24) * days;
+        let set = |path: &Path, time| std::fs::File::open(path).unwrap().set_modified(time).unwrap();
+        for digest in first.digests().union(&second.digests()) {
+            set(&node.blobs.path(*digest), days(31));
+        }
+        let unfinished = folder.path().join("cas/00/.x.1.tmp");
+        fs::write(&unfinished, b"half").unwrap();
+        set(&unfinished, days(2));
+        // What the second action takes is young again; one blob is of the first alone.
+        assert_eq!((node.lacks(&second).unwrap(), node.shed().unwrap()), (vec![], 1));
+        assert_eq!(node.lacks(&first).unwrap(), [Digest::of(b"first")]);
+        assert!(fs::stat(&unfinished).is_none());
+        // The next look is tomorrow's.
+        set(&node.blobs.path(Digest::of(b"second")), days(31));
+        assert_eq!(node.shed().unwrap(), 0);
+        set(&folder.path().join(LOOKED), days(1));
+        assert_eq!(node.shed().unwrap(), 1);
     }
 
     #[test]

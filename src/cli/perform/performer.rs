@@ -79,6 +79,8 @@ impl<'a> Performer<'a> {
     pub(super) fn new(common: &'a Common, node: Node, jobs: Option<usize>) -> Result<Self, CliError> {
         let interrupt = Interrupt::default();
         let running = stop_on_signal(&interrupt)?;
+        // What cannot be removed only takes space, until somebody may remove it.
+        let _ = node.shed();
         let place = node.place(&env::args().collect::<Vec<_>>().join(" ")).map_err(|error| no_place(&error))?;
         Ok(Self { common, node, jobs, place, interrupt, running, left: None })
     }
