@@ -65,6 +65,8 @@ def main() -> None:
     parser.add_argument("--few", type=int, default=10, help="ops of the first build")
     parser.add_argument("--many", type=int, default=110, help="ops of the second")
     arguments = parser.parse_args()
+    if arguments.few + arguments.many > arguments.ops:
+        parser.error("the two builds have no op in common: --few and --many together are at most --ops")
     with tempfile.TemporaryDirectory() as folder:
         cluster = Cluster(Path(folder), str(Path(arguments.t2t).absolute()), arguments.ops)
         few = cluster.build(range(arguments.few))
