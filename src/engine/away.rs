@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use t2t_model::action::Lane;
+use t2t_model::action::{Action, Lane, Phase};
 use t2t_model::digest::Digest;
 use t2t_model::event::Event;
 use t2t_model::path::RepoPath;
@@ -20,7 +20,7 @@ use t2t_store::store::archive;
 
 use super::bundle::{NoBundle, Subject, bundle};
 use super::in_flight::{self, Running, Starting};
-use super::nodes::{Away, Kind, Nodes, Seat, Sent};
+use super::nodes::{self, Away, Kind, Nodes, Seat, Sent};
 use super::perform::Performed;
 use super::{Run, Stop};
 
@@ -40,6 +40,8 @@ pub(super) struct Journeys {
     withdrawn: BTreeSet<usize>,
     /// The seats of nodes that lost an action.
     barred: BTreeSet<(Index, usize)>,
+    /// The nodes of which it was told that something disturbs what they measure.
+    disturbed: BTreeSet<String>,
 }
 
 impl Run<'_, '_> {
@@ -197,8 +199,29 @@ impl Run<'_, '_> {
         self.journal.add(&record)?;
         self.history.add(record.clone());
         self.share(&record);
+        self.tell_disturbed(&action, &lane, &record)?;
         self.tell_committed(&action, lane, &record, performed)?;
         self.schedule.finish(index, Settled::Ran(Arc::new(record)));
+        Ok(())
+    }
+
+    /// Names a node on which something disturbed a measurement, once.
+    fn tell_disturbed(&mut self, action: &Action, lane: &str, record: &Record) -> Result<(), Stop> {
+        let name = lane.rsplit_once('/').map_or(lane, |(name, _)| name);
+        let phase = action.target().phase;
+        if !matches!(phase, Phase::Calibrate | Phase::Baseline | Phase::Bench) || self.journeys.disturbed.contains(name)
+        {
+            return Ok(());
+        }
+        // The document has the name of the phase, but for that of calibrate.
+        let document = ["calibration", phase.name()].iter().find_map(|name| record.outputs.get(*name));
+        let Some(document) = document.map(|blob| self.bytes(blob.digest)).transpose()? else { return Ok(()) };
+        let why = nodes::disturbances(&document).join("; ");
+        if !why.is_empty() {
+            self.journeys.disturbed.insert(name.to_owned());
+            let text = format!("node {name} was disturbed while it measured {}: {why}", action.target());
+            (self.emit)(Event::Warning { text });
+        }
         Ok(())
     }
 

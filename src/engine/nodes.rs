@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::Value;
 use t2t_host::cluster::{Asked, Cluster, End};
 use t2t_model::action::{DeviceClass, Identity, Phase};
@@ -113,6 +114,20 @@ impl Nodes {
     }
 }
 
+/// Returns what disturbed a measurement on its device, as the `document` of a calibrate, a baseline or a bench says: who else used the device, and what slowed it down. Runs that vary
+/// are the kernel's own doing as often as not, and not meant (`measuring/telemetry.py`, `disturbances`).
+pub(super) fn disturbances(document: &[u8]) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Document {
+        why_unstable: Option<String>,
+    }
+    let document: Option<Document> = serde_json::from_slice(document).ok();
+    let why = document.and_then(|document| document.why_unstable).unwrap_or_default();
+    let is_of_device =
+        |part: &&str| part.starts_with("throttled: ") || part.starts_with("other processes on the GPU: ");
+    why.split("; ").filter(is_of_device).map(str::to_owned).collect()
+}
+
 /// Returns what the end of `t2t perform run` on a node comes to.
 fn away(end: End) -> Away {
     let (exit, document, said, result) = match end {
@@ -141,6 +156,15 @@ mod tests {
 
     fn ended(exit: i32, document: Value, said: &str) -> Away {
         away(End::Ended { exit, document: Some(document), said: said.to_owned(), result: None })
+    }
+
+    #[test]
+    fn who_disturbs_a_device_is_told_apart_from_runs_that_vary() {
+        let told = |why: Value| disturbances(json!({"unstable": true, "why_unstable": why}).to_string().as_bytes());
+        let why = "runs vary by 8 % at small; other processes on the GPU: 2; throttled: sw_thermal_slowdown";
+        assert_eq!(told(json!(why)), ["other processes on the GPU: 2", "throttled: sw_thermal_slowdown"]);
+        assert_eq!((told(json!("runs vary by 8 % at small")), told(Value::Null)), (vec![], vec![]));
+        assert_eq!(disturbances(b"no document"), [""; 0]);
     }
 
     #[test]

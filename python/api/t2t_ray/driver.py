@@ -149,7 +149,8 @@ class Driver:
         if missing := ended["missing"]:
             self.has.pop(asked.node, None)
             if set(missing) <= asked.blobs.keys():
-                self.submit(asked, missing)
+                # All are offered, and not those alone: what was sent was not kept either, as nothing ran. A node takes what it lacks.
+                self.submit(asked, asked.blobs)
             else:
                 self.tell(Lost(id, f"{self.name(asked.node)} lacks what the bundle names and nobody has"))
             return

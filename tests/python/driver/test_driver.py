@@ -261,11 +261,12 @@ def test_a_blob_travels_to_a_node_once(driven: Driven) -> None:
 def test_a_node_that_lost_what_it_had_is_sent_it_again(driven: Driven) -> None:
     driven.perform(1, ONE, "a").ends(end())
     driven.told.next()
-    second = driven.perform(2, ONE, "a")
-    assert second.refs == {}
+    second = driven.perform(2, ONE, "a", "b")
+    assert second.refs.keys() == {"b"}
+    # Nothing ran there, so what was sent with it was not kept.
     second.ends({"missing": ["a"]})
     again = driven.cluster.submitted.get(timeout=60)
-    assert (again.asked.id, again.refs) == (2, {"a": b"bytes of a"})
+    assert (again.asked.id, again.refs) == (2, {"a": b"bytes of a", "b": b"bytes of b"})
     again.ends({"missing": ["z"]})
     assert driven.told.next() == {"lost": {"id": 2, "reason": "10.0.0.1 lacks what the bundle names and nobody has"}}
 

@@ -107,19 +107,24 @@ fn matching(graph: &Graph, text: &str) -> Result<Vec<Index>, Unknown> {
     let of_attempt = named.filter(|named| named.contains('#')).and_then(attempted);
     let variant = of_attempt.map(|(variant, _)| variant).or(named);
     let attempt = of_attempt.map(|(_, attempt)| attempt);
-    let found = |is_named: &dyn Fn(&Target) -> bool| -> Vec<Index> {
-        graph.indices().filter(|index| is_named(graph.action(*index).target())).collect()
-    };
     let is_of_op = |target: &Target| !target.op.is_empty() && fits(op, &target.op);
+    // Lists of a thousand names are common, and each would look at all actions of a thousand ops.
+    let of_op: Vec<Index> = if is_pattern(op) {
+        graph.indices().filter(|index| is_of_op(graph.action(*index).target())).collect()
+    } else {
+        graph.of_op(op).iter().copied().filter(|index| is_of_op(graph.action(*index).target())).collect()
+    };
+    let found = |is_named: &dyn Fn(&Target) -> bool| -> Vec<Index> {
+        of_op.iter().copied().filter(|index| is_named(graph.action(*index).target())).collect()
+    };
     let is_of_variant = |target: &Target| {
         let is_named = variant.is_none_or(|name| target.variant.as_deref().is_some_and(|own| fits(name, own)));
         is_named && attempt.is_none_or(|attempt| target.attempt == attempt)
     };
-    let of_op = found(&is_of_op);
     if of_op.is_empty() {
         return Err(unknown_op(graph, op));
     }
-    let of_variant = found(&|target| is_of_op(target) && is_of_variant(target));
+    let of_variant = found(&is_of_variant);
     if let Some(variant) = named.filter(|_| of_variant.is_empty()) {
         return Err(unknown_variant(graph, op, variant, &of_op));
     }
@@ -127,7 +132,7 @@ fn matching(graph: &Graph, text: &str) -> Result<Vec<Index>, Unknown> {
         return Err(unknown_phase(phase));
     }
     let is_of_phase = |target: &Target| phase.is_none_or(|phase| fits(phase, target.phase.name()));
-    let found = found(&|target| is_of_op(target) && is_of_variant(target) && is_of_phase(target));
+    let found = found(&|target| is_of_variant(target) && is_of_phase(target));
     if found.is_empty() { Err(unknown_part(graph, text, &of_op)) } else { Ok(found) }
 }
 
