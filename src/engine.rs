@@ -68,7 +68,7 @@ pub(crate) use self::bundle::{Bundled, NoBundle, Subject, bundle};
 pub(crate) use self::control::{Begins, Command, Control, Ended};
 pub(crate) use self::elsewhere::published_elsewhere;
 pub(crate) use self::in_flight::{InFlight, Touched, Waker};
-pub(crate) use self::nodes::{CORES, Kind, Nodes, Seat, taken_by};
+pub(crate) use self::nodes::{CORES, Nodes, Seat, SeatKind, taken_by};
 pub(crate) use self::prewarm::get_ready;
 pub(crate) use self::report::{EngineError, Report};
 pub(crate) use self::settings::{AfterRejection, Children, Settings};

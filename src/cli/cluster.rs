@@ -18,7 +18,7 @@ use super::error::CliError;
 use super::plan::plans;
 use super::remote::OpenedRemote;
 use super::{BuildArguments, Common, context, executor, setup};
-use crate::engine::{CORES, Children, Kind, Nodes, Settings, taken_by};
+use crate::engine::{CORES, Children, Nodes, SeatKind, Settings, taken_by};
 use crate::session::{self, Probing, Session};
 
 mod fit;
@@ -81,7 +81,12 @@ pub(crate) fn lent(
     open: impl Fn() -> Result<(Session, Wanted), CliError>,
 ) -> Result<Lent, CliError> {
     let (mut session, mut wanted) = open()?;
-    let named = executor::cluster(arguments.on.as_deref(), &session.spec)?.filter(|_| !arguments.require_cached);
+    let named = executor::cluster(arguments.on.as_deref(), &session.spec)?;
+    if arguments.on_cpus && named.is_none() {
+        let hint = "name one with `--on`, `$T2T_EXECUTOR`, or `executor:` in ops.yaml";
+        return Err(CliError::misuse("`--on-cpus` is for nodes of a cluster, and none is named", hint));
+    }
+    let named = named.filter(|_| !arguments.require_cached);
     let (mut nodes, mut unused) = (None, Vec::new());
     let cores = arguments.on_cpus;
     let is_time = |session: &Session, wanted: &Wanted| {
@@ -153,8 +158,8 @@ impl Lent {
     /// Returns whether nodes perform an action.
     pub(crate) fn performs(&self, identity: &Identity) -> bool {
         let seats = self.nodes.iter().flat_map(|(_, found)| &found.seats);
-        let kinds: Vec<Kind> = seats.map(|seat| seat.kind).collect();
-        taken_by(identity, kinds.contains(&Kind::Cores)).is_some_and(|kind| kinds.contains(&kind))
+        let kinds: Vec<SeatKind> = seats.map(|seat| seat.kind).collect();
+        taken_by(identity, kinds.contains(&SeatKind::Cores)).is_some_and(|kind| kinds.contains(&kind))
     }
 
     /// Returns what is to be told of nodes that are not used.
@@ -170,7 +175,7 @@ impl Lent {
         let lending = found.seats.chunk_by(|one, next| (&one.node, one.kind) == (&next.node, next.kind)).map(|seats| {
             let lanes: Vec<&str> = seats.iter().map(|seat| seat.lane.as_str()).collect();
             let name = lanes[0].rsplit_once('/').map_or(lanes[0], |(name, _)| name);
-            let what = if seats[0].kind == Kind::Cores { format!("{CORES} cores each") } else { what.clone() };
+            let what = if seats[0].kind == SeatKind::Cores { format!("{CORES} cores each") } else { what.clone() };
             format!("node {name} lends {} ({what})\n", lanes.join(", "))
         });
         let unused = self.unused.iter().map(|unused| format!("node {} is not used: {}\n", unused.node, unused.why));
@@ -207,7 +212,7 @@ fn fitting(cluster: &Cluster, session: &Session, (address, cores): (&str, bool))
     let (device, models) = (&session.inventory.device, session::models(&session.root)?);
     let found = fit(&cluster.nodes(), device, session.is_elsewhere, &models, cores);
     // What the interpreter measures can be measured here.
-    let serves = |kind| kind == Kind::Device || device.class == DeviceClass::Interpreter;
+    let serves = |kind| kind == SeatKind::Device || device.class == DeviceClass::Interpreter;
     if found.seats.iter().any(|seat| serves(seat.kind)) {
         return Ok(found);
     }

@@ -14,7 +14,7 @@ use t2t_plan::graph::{Index, Wanted};
 use super::error::CliError;
 use super::remote::{Evidence, OpenedRemote};
 use super::{BuildArguments, Common, context};
-use crate::engine::{AfterRejection, Children, Kind, Nodes, Settings};
+use crate::engine::{AfterRejection, Children, Nodes, SeatKind, Settings};
 use crate::session::Session;
 
 /// Says which interpreter was taken, and what runs the kernels.
@@ -42,8 +42,8 @@ pub(crate) fn introduction(common: &Common, session: &Session, lent: Option<&Nod
                 1 => Some(format!("1 {one}")),
                 count => Some(format!("{count} {many}")),
             };
-            let devices = counted(Kind::Device, "device", "devices");
-            let cores = counted(Kind::Cores, "place on cores", "places on cores");
+            let devices = counted(SeatKind::Device, "device", "devices");
+            let cores = counted(SeatKind::Cores, "place on cores", "places on cores");
             let what: Vec<String> = devices.into_iter().chain(cores).collect();
             format!("kernels run on {class}, on a cluster: {lenders} {}", what.join(" and "))
         }

@@ -20,7 +20,7 @@ use t2t_store::store::archive;
 
 use super::bundle::{NoBundle, Subject, bundle};
 use super::in_flight::{self, Running, Starting};
-use super::nodes::{self, Away, Kind, Nodes, Seat, Sent};
+use super::nodes::{self, Away, Nodes, Seat, SeatKind, Sent};
 use super::perform::Performed;
 use super::{Run, Stop};
 
@@ -54,8 +54,8 @@ impl Run<'_, '_> {
         let action = self.session.graph.action(index);
         let phase = action.target().phase;
         let event = match self.taken_by(index) {
-            Some(Kind::Cores) => Told::ReadyAway { index, phase },
-            Some(Kind::Device) => Told::Ready { index, lane: Lane::Device, phase },
+            Some(SeatKind::Cores) => Told::ReadyAway { index, phase },
+            Some(SeatKind::Device) => Told::Ready { index, lane: Lane::Device, phase },
             None => Told::Ready { index, lane: action.lane, phase },
         };
         self.in_flight.dispatcher().handle(event);
@@ -67,7 +67,7 @@ impl Run<'_, '_> {
     }
 
     /// Returns what of a node an action takes.
-    fn taken_by(&self, index: Index) -> Option<Kind> {
+    fn taken_by(&self, index: Index) -> Option<SeatKind> {
         self.nodes()?.taken_by(&self.session.graph.action(index).identity)
     }
 

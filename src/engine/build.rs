@@ -11,7 +11,7 @@ use t2t_store::store::leftovers;
 
 use super::in_flight::LaneOfDevice;
 use super::lost::lost_text;
-use super::nodes::Kind;
+use super::nodes::SeatKind;
 use super::{Control, EngineError, InFlight, Kept, Report, Run, Settings, Spent, Stop};
 use crate::session::Session;
 
@@ -32,7 +32,7 @@ pub(crate) fn build(
 /// Returns the lanes of builds of `session`, with nothing in them.
 #[must_use]
 pub(crate) fn in_flight(session: &Session, settings: &Settings) -> InFlight {
-    let of_nodes = |kind: Kind| {
+    let of_nodes = |kind: SeatKind| {
         let seats = settings.nodes.iter().flat_map(|nodes| &nodes.seats).filter(move |seat| seat.kind == kind);
         seats.map(|seat| LaneOfDevice { name: seat.lane.clone(), uuid: None })
     };
@@ -40,8 +40,8 @@ pub(crate) fn in_flight(session: &Session, settings: &Settings) -> InFlight {
     let own = session.devices.iter().enumerate().filter(|_| settings.nodes.is_none());
     let own =
         own.map(|(number, device)| LaneOfDevice { name: format!("cuda:{number}"), uuid: Some(device.uuid.clone()) });
-    let devices = of_nodes(Kind::Device).chain(own).collect();
-    InFlight::new(settings.jobs, devices, of_nodes(Kind::Cores).collect(), settings.shares.clone())
+    let devices = of_nodes(SeatKind::Device).chain(own).collect();
+    InFlight::new(settings.jobs, devices, of_nodes(SeatKind::Cores).collect(), settings.shares.clone())
 }
 
 /// Builds the wanted part of the session's graph on top of what is in flight from earlier builds of the workspace, as `control` directs it.

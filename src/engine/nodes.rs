@@ -20,19 +20,19 @@ pub(crate) struct Seat {
     /// The node's name and the device's number there, or that of the cores, as people see it: a lane.
     pub(crate) lane: String,
     /// Which of the two it is.
-    pub(crate) kind: Kind,
+    pub(crate) kind: SeatKind,
 }
 
 /// What an action takes of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum SeatKind {
     /// A device.
     Device,
     /// As many cores as a check has processes, or a compile.
     Cores,
 }
 
-/// How many cores a seat of [`Kind::Cores`] has: those of a candidate and of the judge that follows it.
+/// How many cores a seat of [`SeatKind::Cores`] has: those of a candidate and of the judge that follows it.
 pub(crate) const CORES: usize = 2;
 
 /// What a cluster lends.
@@ -58,20 +58,20 @@ pub(crate) enum Away {
 
 /// Returns what of a node an action takes where nodes lend devices: what depends on a device and runs Python. Where they lend `cores`, those analyze, compile and check on the
 /// interpreter. None of what is performed here.
-pub(crate) fn taken_by(identity: &Identity, cores: bool) -> Option<Kind> {
+pub(crate) fn taken_by(identity: &Identity, cores: bool) -> Option<SeatKind> {
     let is_interpreted = identity.device == Some(DeviceClass::Interpreter);
     match identity.target.phase {
         Phase::Generate | Phase::Select | Phase::Log | Phase::Summary => None,
-        Phase::Analyze | Phase::Compile => cores.then_some(Kind::Cores),
-        Phase::Check if is_interpreted && cores => Some(Kind::Cores),
-        _ => identity.device.as_ref().map(|_| Kind::Device),
+        Phase::Analyze | Phase::Compile => cores.then_some(SeatKind::Cores),
+        Phase::Check if is_interpreted && cores => Some(SeatKind::Cores),
+        _ => identity.device.as_ref().map(|_| SeatKind::Device),
     }
 }
 
 /// An action that is on its way.
 pub(super) struct Sent {
     pub(super) node: String,
-    pub(super) kind: Kind,
+    pub(super) kind: SeatKind,
     /// The text of its bundle, and where the bytes lie that it names.
     pub(super) bundle: String,
     pub(super) blobs: BTreeMap<Digest, PathBuf>,
@@ -84,13 +84,13 @@ impl Nodes {
     }
 
     /// Returns how many seats of a kind there are.
-    pub(crate) fn seats_of(&self, kind: Kind) -> usize {
+    pub(crate) fn seats_of(&self, kind: SeatKind) -> usize {
         self.seats.iter().filter(|seat| seat.kind == kind).count()
     }
 
     /// Returns what of a node an action takes; None of what is performed here.
-    pub(crate) fn taken_by(&self, identity: &Identity) -> Option<Kind> {
-        taken_by(identity, self.seats_of(Kind::Cores) > 0).filter(|kind| self.seats_of(*kind) > 0)
+    pub(crate) fn taken_by(&self, identity: &Identity) -> Option<SeatKind> {
+        taken_by(identity, self.seats_of(SeatKind::Cores) > 0).filter(|kind| self.seats_of(*kind) > 0)
     }
 
     /// Returns how many nodes lend something.
@@ -107,8 +107,8 @@ impl Nodes {
     pub(super) fn perform(&self, sent: &Sent, stopped: impl Fn() -> bool) -> Away {
         let Sent { node, kind, bundle, blobs } = sent;
         let (gpus, cpus, jobs) = match kind {
-            Kind::Device => (1, 0, None),
-            Kind::Cores => (0, CORES, Some(CORES)),
+            SeatKind::Device => (1, 0, None),
+            SeatKind::Cores => (0, CORES, Some(CORES)),
         };
         away(self.cluster.perform(&Asked { node, gpus, cpus, jobs, bundle, blobs }, stopped))
     }

@@ -11,7 +11,7 @@ use t2t_model::action::DeviceClass;
 use t2t_model::event::Event;
 use t2t_plan::graph::expand::Device;
 
-use crate::engine::{CORES, Kind, Seat};
+use crate::engine::{CORES, Seat, SeatKind};
 
 /// What fits.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -69,8 +69,11 @@ pub(super) fn fit(nodes: &[Node], device: &Device, is_elsewhere: bool, models: &
     fit.driver = if is_elsewhere { most_frequent(&lenders) } else { device.driver.clone() };
     for (node, driver) in lenders {
         if driver == fit.driver {
-            let seat =
-                |number| Seat { node: node.id.clone(), lane: format!("{}/{number}", node.name), kind: Kind::Device };
+            let seat = |number| Seat {
+                node: node.id.clone(),
+                lane: format!("{}/{number}", node.name),
+                kind: SeatKind::Device,
+            };
             fit.seats.extend((0..node.gpus).map(seat));
             places.extend(places_of(node).filter(|_| cores));
         } else {
@@ -87,7 +90,8 @@ pub(super) fn fit(nodes: &[Node], device: &Device, is_elsewhere: bool, models: &
 /// Returns the places on the cores that a node lends.
 fn places_of(node: &Node) -> impl Iterator<Item = Seat> {
     let count = node.cpus.saturating_sub(KEPT * node.gpus) / CORES;
-    let place = |number| Seat { node: node.id.clone(), lane: format!("{}/cpu{number}", node.name), kind: Kind::Cores };
+    let place =
+        |number| Seat { node: node.id.clone(), lane: format!("{}/cpu{number}", node.name), kind: SeatKind::Cores };
     (0..count).map(place)
 }
 

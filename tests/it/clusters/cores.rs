@@ -98,4 +98,6 @@ fn nodes_without_devices_are_not_asked_where_nobody_wants_their_cores() {
     cluster.build("softmax:check").exits(0).says("1 node lends 1 device");
     assert_eq!((cluster.count("ask id-one"), cluster.count("ask id-two")), (1, 0));
     assert_eq!(cluster.count("run on cores of"), 0);
+    let alone = cluster.home.t2t("build --on-cpus").exits(2);
+    alone.says("error: `--on-cpus` is for nodes of a cluster, and none is named\n");
 }
