@@ -16,7 +16,7 @@ use crate::engine::{CORES, Seat, SeatKind};
 /// What fits.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Fit {
-    /// What the nodes that fit lend, node by node: devices, then cores.
+    /// What the nodes that fit lend, node by node: devices, then cores, first those of nodes without devices.
     pub(super) seats: Vec<Seat>,
     /// Their driver; None where no driver counts.
     pub(super) driver: Option<String>,
@@ -265,7 +265,7 @@ mod tests {
             with(8, node("e", 1, facts(&[("NVIDIA L4", "2")]))),
         ];
         let of = |cores| fit(&nodes, &h200(None), true, &models(), cores);
-        assert_eq!(lanes(&of(true)), ["a/0", "a/1", "a/cpu0", "a/cpu1", "b/cpu0", "b/cpu1"]);
+        assert_eq!(lanes(&of(true)), ["a/0", "a/1", "b/cpu0", "b/cpu1", "a/cpu0", "a/cpu1"]);
         let version = env!("CARGO_PKG_VERSION");
         let d = format!("d: its t2t is version 0.0.1, and this is {version}");
         assert_eq!(reasons(&of(true)), [d, "e: it has 1 × nvidia-l4".to_owned()]);
