@@ -1,5 +1,6 @@
 //! `t2t build --on`: what nodes of a cluster perform is what would have run here, whatever happens to nodes. With a stand-in for Ray, whose nodes are processes of this machine.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
 
@@ -72,9 +73,9 @@ impl Clustered {
     fn ran_on(&self, node: &str) -> Vec<String> {
         let log = fs::read_to_string(self.home.path(&format!("../{node}/python/bin/ran.log"))).unwrap_or_default();
         let targets = log.lines().filter_map(|line| line.split_once(' ')).map(|(target, _)| target.to_owned());
-        let mut targets: Vec<String> = targets.filter(|target| target.contains("/v")).collect();
-        targets.dedup();
-        targets
+        // An action has a line for each of its children, and those of two that run at once lie between each other.
+        let mut seen = BTreeSet::new();
+        targets.filter(|target| target.contains("/v") && seen.insert(target.clone())).collect()
     }
 }
 
