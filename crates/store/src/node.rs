@@ -104,14 +104,15 @@ impl Node {
         for path in listing.unfinished.iter().filter(|path| age(path).is_some_and(|age| age > DAY)) {
             fs::remove(path)?;
         }
-        let old: Vec<Digest> = listing
-            .blobs
-            .into_iter()
-            .filter(|(_, stat)| now.saturating_sub(stat.mtime) > KEPT)
-            .map(|(digest, _)| digest)
-            .collect();
-        old.iter().try_for_each(|digest| self.blobs.remove(*digest))?;
-        Ok(old.len())
+        let mut gone = 0;
+        for digest in listing.blobs.into_keys() {
+            // Looked at again, right before: an action may have taken it since it was listed.
+            if age(&self.blobs.path(digest)).is_some_and(|age| age > KEPT) {
+                self.blobs.remove(digest)?;
+                gone += 1;
+            }
+        }
+        Ok(gone)
     }
 
     /// Takes what the bundle needs and this lacks out of `from`, a folder of files that are named by the digests of their bytes. Returns what is lacking still: what is not there,

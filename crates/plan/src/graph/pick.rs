@@ -109,11 +109,8 @@ fn matching(graph: &Graph, text: &str) -> Result<Vec<Index>, Unknown> {
     let attempt = of_attempt.map(|(_, attempt)| attempt);
     let is_of_op = |target: &Target| !target.op.is_empty() && fits(op, &target.op);
     // Lists of a thousand names are common, and each would look at all actions of a thousand ops.
-    let of_op: Vec<Index> = if is_pattern(op) {
-        graph.indices().filter(|index| is_of_op(graph.action(*index).target())).collect()
-    } else {
-        graph.of_op(op).iter().copied().filter(|index| is_of_op(graph.action(*index).target())).collect()
-    };
+    let may_be: Vec<Index> = if is_pattern(op) { graph.indices().collect() } else { graph.of_op(op).to_vec() };
+    let of_op: Vec<Index> = may_be.into_iter().filter(|index| is_of_op(graph.action(*index).target())).collect();
     let found = |is_named: &dyn Fn(&Target) -> bool| -> Vec<Index> {
         of_op.iter().copied().filter(|index| is_named(graph.action(*index).target())).collect()
     };
