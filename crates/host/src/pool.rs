@@ -4,13 +4,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use t2t_protocol::{End, Finished, Request, ServerHello, ServerKind, WarmChild};
 
 use crate::interrupt::Interrupt;
-use crate::worker::{Bytecode, Spare, Worker, WorkerConfig, WorkerError, WorkerEvent, pair};
+use crate::worker::{Bytecode, ClientError, Spare, Worker, WorkerConfig, WorkerError, WorkerEvent, pair};
 
 mod cancel;
 
@@ -152,23 +152,17 @@ impl Pool {
         if cancel.is_set() {
             return Err(NoCall::Cancelled);
         }
-        let serving = self.serving(kind)?;
-        if let Some(bytecode) = self.bytecode.get().filter(|_| request.undisturbed) {
-            bytecode.stop();
-        }
         request.id = self.next.fetch_add(1, Ordering::Relaxed);
         let id = request.id;
-        let (sender, receiver) = channel();
-        // Before `submit`: the child's end may come before `submit` returns.
-        lock(&self.calls).insert(id, sender);
-        let submitted = cancel.begin(kind, id, || serving.worker.submit(request));
-        if !matches!(submitted, Some(Ok(()))) {
-            lock(&self.calls).remove(&id);
-        }
-        if matches!(submitted, Some(Err(_))) {
-            self.let_go(kind, &serving.worker);
-        }
-        submitted.ok_or(NoCall::Cancelled)??;
+        let (serving, receiver) = loop {
+            let serving = self.serving(kind)?;
+            if let Some(bytecode) = self.bytecode.get().filter(|_| request.undisturbed) {
+                bytecode.stop();
+            }
+            if let Some(receiver) = self.submit(kind, &serving.worker, request.clone(), cancel)? {
+                break (serving, receiver);
+            }
+        };
         then(&serving, id);
         drop(serving);
         let ended = receiver.recv();
@@ -179,6 +173,28 @@ impl Pool {
             Err(_) if self.interrupt.is_set() => Err(NoCall::Interrupted),
             Err(_) => Err(NoCall::Died("gone".to_owned())),
         }
+    }
+
+    /// Sends `request` to `worker`, and returns where its end will come; `None` where that server has gone and nothing was sent. [`Self::serving`] bounds how often.
+    fn submit(
+        &self,
+        kind: ServerKind,
+        worker: &Arc<Worker>,
+        request: Request,
+        cancel: &Cancel,
+    ) -> Result<Option<Receiver<Finished>>, NoCall> {
+        let id = request.id;
+        let (sender, receiver) = channel();
+        // Before `submit`: the child's end may come before `submit` returns.
+        lock(&self.calls).insert(id, sender);
+        let submitted = cancel.begin(kind, id, || worker.submit(request));
+        if matches!(submitted, Some(Ok(()))) {
+            return Ok(Some(receiver));
+        }
+        lock(&self.calls).remove(&id);
+        let Some(Err(error)) = submitted else { return Err(NoCall::Cancelled) };
+        self.let_go(kind, worker);
+        if matches!(error, WorkerError::Client(ClientError::Gone)) { Ok(None) } else { Err(error.into()) }
     }
 
     /// Cancels the call that runs with `cancel`, if any, and all later ones: its child is killed, the server goes on.
