@@ -42,6 +42,7 @@ mod elsewhere;
 mod dispatch;
 mod costs;
 mod nodes;
+mod noise;
 mod write_logs;
 pub(crate) mod evidence;
 mod inputs;

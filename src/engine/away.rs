@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use t2t_model::action::{Action, Lane, Phase};
+use t2t_model::action::Lane;
 use t2t_model::digest::Digest;
 use t2t_model::event::Event;
 use t2t_model::path::RepoPath;
@@ -20,7 +20,8 @@ use t2t_store::store::archive;
 
 use super::bundle::{NoBundle, Subject, bundle};
 use super::in_flight::{self, Running, Starting};
-use super::nodes::{self, Away, Nodes, Seat, SeatKind, Sent};
+use super::nodes::{Away, Nodes, Seat, SeatKind, Sent};
+use super::noise::Noise;
 use super::perform::Performed;
 use super::{Run, Stop};
 
@@ -40,8 +41,12 @@ pub(super) struct Journeys {
     withdrawn: BTreeSet<usize>,
     /// The seats of nodes that lost an action.
     barred: BTreeSet<(Index, usize)>,
-    /// The nodes of which it was told that something disturbs what they measure.
-    disturbed: BTreeSet<String>,
+    pub(super) noise: Noise,
+}
+
+/// Returns the name of the node of a lane.
+pub(super) fn name_of(lane: &str) -> &str {
+    lane.rsplit_once('/').map_or(lane, |(name, _)| name)
 }
 
 impl Run<'_, '_> {
@@ -137,8 +142,12 @@ impl Run<'_, '_> {
     pub(super) fn take_away(&mut self, running: &Running, performed: &Performed, away: &Away) -> Result<(), Stop> {
         let Some(index) = running.index else { return self.keep_undecided(running, performed, away) };
         match away {
-            Away::Result(file) => match self.brought(running, file) {
-                Ok(record) => self.keep_brought(index, record, (performed, &running.lane)),
+            Away::Result(file, calibration) => match self.brought(running, file) {
+                Ok(record) => {
+                    self.keep_brought(index, record, (performed, &running.lane))?;
+                    self.hear_calibration(name_of(&running.lane), calibration.as_deref());
+                    Ok(())
+                }
                 Err(reason) => self.lost_away(index, &running.lane, &reason),
             },
             Away::Unfit(why) => {
@@ -152,7 +161,7 @@ impl Run<'_, '_> {
 
     /// Keeps what came of an action whose dependencies have not settled in this build, as of one that ran here: it stands if they end as they did.
     fn keep_undecided(&mut self, running: &Running, performed: &Performed, away: &Away) -> Result<(), Stop> {
-        let Away::Result(file) = away else { return Ok(()) };
+        let Away::Result(file, _) = away else { return Ok(()) };
         let Ok(record) = self.brought(running, file) else { return Ok(()) };
         self.journal.add(&record)?;
         self.history.add(record.clone());
@@ -202,26 +211,6 @@ impl Run<'_, '_> {
         self.tell_disturbed(&action, &lane, &record)?;
         self.tell_committed(&action, lane, &record, performed)?;
         self.schedule.finish(index, Settled::Ran(Arc::new(record)));
-        Ok(())
-    }
-
-    /// Names a node on which something disturbed a measurement, once.
-    fn tell_disturbed(&mut self, action: &Action, lane: &str, record: &Record) -> Result<(), Stop> {
-        let name = lane.rsplit_once('/').map_or(lane, |(name, _)| name);
-        let phase = action.target().phase;
-        if !matches!(phase, Phase::Calibrate | Phase::Baseline | Phase::Bench) || self.journeys.disturbed.contains(name)
-        {
-            return Ok(());
-        }
-        // The document has the name of the phase, but for that of calibrate.
-        let document = ["calibration", phase.name()].iter().find_map(|name| record.outputs.get(*name));
-        let Some(document) = document.map(|blob| self.bytes(blob.digest)).transpose()? else { return Ok(()) };
-        let why = nodes::disturbances(&document).join("; ");
-        if !why.is_empty() {
-            self.journeys.disturbed.insert(name.to_owned());
-            let text = format!("node {name} was disturbed while it measured {}: {why}", action.target());
-            (self.emit)(Event::Warning { text });
-        }
         Ok(())
     }
 
@@ -294,7 +283,7 @@ impl Run<'_, '_> {
             return;
         };
         if self.withdraw_where(&nodes, |seat_of| seat_of == node) {
-            let name = lane.rsplit_once('/').map_or(lane, |(name, _)| name);
+            let name = name_of(lane);
             (self.emit)(Event::Warning { text: format!("node {name} is not used: {why}") });
         }
     }

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::Deserialize;
 use serde_json::Value;
 use t2t_host::cluster::{Asked, Cluster, End};
 use t2t_model::action::{DeviceClass, Identity, Phase};
 use t2t_model::digest::Digest;
+use t2t_protocol::Calibration;
 
 /// What a node lends to one action at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,10 +46,10 @@ pub(crate) struct Nodes {
 }
 
 /// What came of an action that a node was to perform, beside its end.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Away {
-    /// A result, in this file.
-    Result(PathBuf),
+    /// A result, in this file, and with one of a measurement the calibration of the device that it ran on.
+    Result(PathBuf, Option<Box<Calibration>>),
     /// Nothing: the node has another toolchain, device or harness, as it says.
     Unfit(Vec<String>),
     /// Nothing: the node or the cluster failed it, for this reason.
@@ -114,20 +114,6 @@ impl Nodes {
     }
 }
 
-/// Returns what disturbed a measurement on its device, as the `document` of a calibrate, a baseline or a bench says: who else used the device, and what slowed it down. Runs that vary
-/// are the kernel's own doing as often as not, and not meant (`measuring/telemetry.py`, `disturbances`).
-pub(super) fn disturbances(document: &[u8]) -> Vec<String> {
-    #[derive(Deserialize)]
-    struct Document {
-        why_unstable: Option<String>,
-    }
-    let document: Option<Document> = serde_json::from_slice(document).ok();
-    let why = document.and_then(|document| document.why_unstable).unwrap_or_default();
-    let is_of_device =
-        |part: &&str| part.starts_with("throttled: ") || part.starts_with("other processes on the GPU: ");
-    why.split("; ").filter(is_of_device).map(str::to_owned).collect()
-}
-
 /// Returns what the end of `t2t perform run` on a node comes to.
 fn away(end: End) -> Away {
     let (exit, document, said, result) = match end {
@@ -135,7 +121,7 @@ fn away(end: End) -> Away {
         End::Ended { exit, document, said, result } => (exit, document.unwrap_or_default(), said, result),
     };
     if let Some(result) = result {
-        return Away::Result(result);
+        return Away::Result(result, serde_json::from_value(document["calibration"].clone()).ok());
     }
     let text = |value: &Value| value.as_str().map(str::to_owned);
     if let Some(why) = document["unfit"].as_array() {
@@ -159,19 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn who_disturbs_a_device_is_told_apart_from_runs_that_vary() {
-        let told = |why: Value| disturbances(json!({"unstable": true, "why_unstable": why}).to_string().as_bytes());
-        let why = "runs vary by 8 % at small; other processes on the GPU: 2; throttled: sw_thermal_slowdown";
-        assert_eq!(told(json!(why)), ["other processes on the GPU: 2", "throttled: sw_thermal_slowdown"]);
-        assert_eq!((told(json!("runs vary by 8 % at small")), told(Value::Null)), (vec![], vec![]));
-        assert_eq!(disturbances(b"no document"), [""; 0]);
-    }
-
-    #[test]
     fn what_a_node_says_is_a_result_or_why_there_is_none() {
         let file = PathBuf::from("result");
         let end = End::Ended { exit: 1, document: None, said: String::new(), result: Some(file.clone()) };
-        assert_eq!(away(end), Away::Result(file));
+        assert_eq!(away(end), Away::Result(file.clone(), None));
+        let document = json!({"outcome": "passed", "calibration": {"copy_gb_per_s": 4000.0}});
+        let end = End::Ended { exit: 0, document: Some(document), said: String::new(), result: Some(file.clone()) };
+        let calibration = Calibration { copy_gb_per_s: 4000.0, ..Calibration::default() };
+        assert_eq!(away(end), Away::Result(file, Some(Box::new(calibration))));
         let why = json!({"unfit": ["torch version changed: 1 → 2"]});
         assert_eq!(ended(3, why, ""), Away::Unfit(vec!["torch version changed: 1 → 2".to_owned()]));
         let killed = json!({"outcome": {"lost": {"reason": "killed"}}});

@@ -14,6 +14,7 @@ use crate::project::{Project, Ran, install, until};
 mod cores;
 mod faults;
 mod models;
+mod noise;
 mod real;
 mod watched;
 

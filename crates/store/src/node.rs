@@ -6,13 +6,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use t2t_model::bundle::Bundle;
 use t2t_model::digest::Digest;
 
-use crate::fs;
 use crate::store::cas::{Cas, Unavailable};
 use crate::store::journal::Lines;
 use crate::store::lock::Lock;
+use crate::{fs, kept};
 
 /// The folder of the places.
 const PLACES: &str = "places";
@@ -26,6 +28,10 @@ const DAY: i64 = 24 * 3600 * 1_000_000_000;
 
 /// The file that was written when the folder was looked through last.
 const LOOKED: &str = "looked";
+
+/// The folder of what the node's devices do at most, and the format of what is kept there. 1: first.
+const CALIBRATIONS: &str = "calibrations";
+const VERSION: u32 = 1;
 
 /// What of a place's `cache/` stays from one action to the next: the lock, what would be found out again, and the folder in which children work, since one that stays may open
 /// only what is below that very folder.
@@ -53,6 +59,14 @@ pub enum NoPlace {
     /// The file system refused.
     #[error(transparent)]
     Io(#[from] io::Error),
+}
+
+/// What a device does at most, as it was measured last.
+#[derive(Debug, Serialize, Deserialize)]
+struct Calibrated {
+    /// The key of the action that measured it.
+    key: Digest,
+    document: Value,
 }
 
 /// A folder in which a workspace can be laid out, for as long as this is held: nobody else has it meanwhile.
@@ -113,6 +127,25 @@ impl Node {
             }
         }
         Ok(gone)
+    }
+
+    /// Returns the document that a calibration of `device`, a UUID, has made under `key`, if that is no older than a day: what disturbs a device comes and goes.
+    #[must_use]
+    pub fn calibration(&self, device: &str, key: Digest) -> Option<Value> {
+        let path = self.calibrated(device);
+        let age = fs::now().saturating_sub(fs::stat(&path)?.mtime);
+        let known: Calibrated = kept::read(&path, VERSION).filter(|_| (0..DAY).contains(&age))?;
+        (known.key == key).then_some(known.document)
+    }
+
+    /// Keeps the document of a calibration of `device`, and none before it.
+    pub fn keep_calibration(&self, device: &str, key: Digest, document: Value) -> io::Result<()> {
+        fs::make_folder(&self.folder.join(CALIBRATIONS))?;
+        kept::write(&self.calibrated(device), VERSION, &Calibrated { key, document })
+    }
+
+    fn calibrated(&self, device: &str) -> PathBuf {
+        self.folder.join(CALIBRATIONS).join(format!("{device}.json"))
     }
 
     /// Takes what the bundle needs and this lacks out of `from`, a folder of files that are named by the digests of their bytes. Returns what is lacking still: what is not there,
@@ -179,6 +212,9 @@ fn clear(root: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use serde_json::json;
     use t2t_model::action::{DeviceClass, Phase, Target};
     use t2t_model::path::RepoPath;
 
@@ -226,6 +262,21 @@ mod tests {
         // Two at once have a place each.
         let second = node.place("a test").unwrap();
         assert_eq!(second.root, folder.path().join("places/1"));
+    }
+
+    #[test]
+    fn a_calibration_of_a_device_is_known_for_a_day_under_its_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let (node, [key, other]) = (Node::open(folder.path()), [b"one", b"two"].map(|text| Digest::of(text)));
+        assert_eq!(node.calibration("GPU-1", key), None);
+        node.keep_calibration("GPU-1", key, json!({"copy_gb_per_s": 4000.0})).unwrap();
+        assert_eq!(node.calibration("GPU-1", key), Some(json!({"copy_gb_per_s": 4000.0})));
+        assert_eq!((node.calibration("GPU-1", other), node.calibration("GPU-2", key)), (None, None));
+        let file = std::fs::File::open(node.calibrated("GPU-1")).unwrap();
+        for (hours, is_known) in [(23, true), (25, false)] {
+            file.set_modified(SystemTime::now() - Duration::from_hours(hours)).unwrap();
+            assert_eq!(node.calibration("GPU-1", key).is_some(), is_known, "{hours} h");
+        }
     }
 
     #[test]

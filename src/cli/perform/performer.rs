@@ -19,6 +19,7 @@ use t2t_model::digest::Digest;
 use t2t_model::event::Event;
 use t2t_model::manifest::Manifest;
 use t2t_model::record::{Outcome, Record};
+use t2t_plan::dispatcher::measures;
 use t2t_plan::explain;
 use t2t_plan::graph::expand::Configurations;
 use t2t_plan::graph::pick::{Force, Selection, pick};
@@ -36,6 +37,8 @@ use super::super::{BuildArguments, Common, context, setup};
 use super::{BLOBS, read};
 use crate::engine::{self, Control, InFlight, Settings};
 use crate::session::{DeviceChoice, KeptServers, Options, Probing, Session};
+
+mod calibrated;
 
 /// The format of the document that is printed; a change that readers must know gives another number. 1: first.
 const VERSION: u32 = 1;
@@ -101,7 +104,7 @@ impl<'a> Performer<'a> {
         self.lay_out(folder, &bundle)?;
         let options = options(self.common, &bundle, &self.place);
         let (session, mut in_flight) = self.open(&options)?;
-        let unfit = |why: String| Ok(End::Unfit(vec![why]));
+        let unfit = |why: String| Ok((End::Unfit(vec![why]), None));
         let end = match (session.inventory.device.class == bundle.device, session.graph.find(&bundle.target)) {
             (false, _) => {
                 unfit(format!("the device here is {}, and not {}", session.inventory.device.class, bundle.device))
@@ -109,23 +112,23 @@ impl<'a> Performer<'a> {
             (true, None) => unfit(format!("there is no action `{}` here", bundle.target)),
             (true, Some(index)) => self.performed(&session, (&bundle, index), &mut in_flight, say),
         };
-        let written = end.and_then(|end| {
-            if let End::Kept(record) = &end {
+        let written = end.and_then(|ended| {
+            if let (End::Kept(record), _) = &ended {
                 write(record, &session, result)?;
             }
-            Ok(end)
+            Ok(ended)
         });
         // However it ended: servers that the next action cannot have are not to wait for it.
         match in_flight {
             Some(in_flight) => self.left = Some(Left { session, in_flight }),
             None => session.pool.stop(),
         }
-        let end = written?;
+        let (end, calibration) = written?;
         let exit = match &end {
             End::Kept(record) => u8::from(record.outcome.is_rejection()),
             End::Lost(_) | End::Unfit(_) => 3,
         };
-        Ok(Performed { document: document(&bundle, &end), exit })
+        Ok(Performed { document: document(&bundle, &end, calibration), exit })
     }
 
     /// Opens the place's workspace, with the servers that the action before left if they are the right ones, and with what was in flight there. Others are ended.
@@ -157,14 +160,14 @@ impl<'a> Performer<'a> {
         self.node.lay_out(&self.place, bundle).map_err(|error| no_place(&error))
     }
 
-    /// Performs the action if its key is the bundle's and nothing else has to run.
+    /// Performs the action if its key is the bundle's and nothing else has to run. Returns how it ended, and of one that depends on how fast its device is the device's calibration.
     fn performed(
         &self,
         session: &Session,
         (bundle, index): (&Bundle, Index),
         in_flight: &mut Option<InFlight>,
         say: &mut dyn FnMut(String),
-    ) -> Result<End, CliError> {
+    ) -> Result<(End, Option<Value>), CliError> {
         let selection = Selection { targets: vec![bundle.target.to_string()], ..Selection::default() };
         let wanted = pick(&session.graph, &selection, Force::Stale)?;
         let arguments = BuildArguments { jobs: self.jobs, ..BuildArguments::default() };
@@ -174,9 +177,27 @@ impl<'a> Performer<'a> {
         let in_flight = in_flight.get_or_insert_with(|| engine::in_flight(session, &settings));
         let objections = objections(&self.node, session, (bundle, index), &wanted)?;
         if !objections.is_empty() {
-            return Ok(End::Unfit(objections));
+            return Ok((End::Unfit(objections), None));
         }
         cores::keep_off_devices(&settings.shares);
+        let opened = (session, &settings);
+        let before = if measures(bundle.target.phase) { self.calibration(opened, in_flight, say)? } else { None };
+        let end = self.built(opened, (&wanted, index), in_flight, say)?;
+        let calibration = match &end {
+            End::Kept(record) if bundle.target.phase == Phase::Calibrate => self.keep_calibration(session, record),
+            _ => before,
+        };
+        Ok((end, calibration))
+    }
+
+    /// Runs the one action that is `wanted`.
+    fn built(
+        &self,
+        (session, settings): (&Session, &Settings),
+        (wanted, index): (&Wanted, Index),
+        in_flight: &mut InFlight,
+        say: &mut dyn FnMut(String),
+    ) -> Result<End, CliError> {
         let lost = RefCell::new(None);
         let mut tell = |event| match event {
             Event::Warning { text } => say(format!("warning: {text}")),
@@ -185,7 +206,7 @@ impl<'a> Performer<'a> {
             _ => {}
         };
         let report =
-            engine::build_on(session, &wanted, &settings, &self.interrupt, in_flight, &mut Control::None, &mut tell)?;
+            engine::build_on(session, wanted, settings, &self.interrupt, in_flight, &mut Control::None, &mut tell)?;
         if report.interrupted {
             return Err(CliError::Interrupted);
         }
@@ -278,7 +299,7 @@ fn write(record: &Record, session: &Session, to: &Path) -> Result<(), CliError> 
     Ok(draft.finish().with_context(unwritable)?)
 }
 
-fn document(bundle: &Bundle, end: &End) -> Value {
+fn document(bundle: &Bundle, end: &End, calibration: Option<Value>) -> Value {
     let mut told = Map::from_iter([
         ("version".to_owned(), json!(VERSION)),
         ("target".to_owned(), json!(bundle.target)),
@@ -291,5 +312,6 @@ fn document(bundle: &Bundle, end: &End) -> Value {
         End::Unfit(why) => ("unfit", json!(why)),
     };
     told.insert(name.to_owned(), value);
+    told.extend(calibration.map(|calibration| ("calibration".to_owned(), calibration)));
     Value::Object(told)
 }

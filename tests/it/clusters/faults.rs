@@ -105,21 +105,6 @@ fn a_clock_of_a_node_that_is_years_off_changes_nothing() {
 }
 
 #[test]
-fn a_node_on_which_others_use_the_gpu_is_named_once() {
-    let cluster = Clustered::new();
-    let mut one = cluster.node("one");
-    one["gpus"] = json!(1);
-    cluster.set(&[one]);
-    for variant in ["v1_baseline", "v2_tiling"] {
-        cluster.home.kernel("softmax", variant, "VARIES other processes on the GPU: 2");
-    }
-    let ran = cluster.build("softmax").exits(0);
-    let ran = ran.says("warning: node one was disturbed while it measured softmax/");
-    let ran = ran.says(":bench: other processes on the GPU: 2\n");
-    assert_eq!(ran.stderr.matches("was disturbed").count(), 1, "{}", ran.stderr);
-}
-
-#[test]
 fn a_device_that_falls_off_its_node_is_used_no_more_and_another_one_does_its_work() {
     let cluster = Clustered::new();
     let h200 = super::models::H200;

@@ -33,7 +33,7 @@ pub(super) fn node(cluster: &Clustered, name: &str, devices: &[(&str, &str)]) ->
 }
 
 /// Returns how many actions of a phase ran on a node.
-fn ran(cluster: &Clustered, node: &str, phase: &str) -> usize {
+pub(super) fn ran(cluster: &Clustered, node: &str, phase: &str) -> usize {
     cluster.ran_on(node).iter().filter(|target| target.ends_with(phase)).count()
 }
 

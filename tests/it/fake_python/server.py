@@ -21,6 +21,8 @@ A kernel file says what is to become of it by `MARK = "REJECT mismatch; READS da
 
 Where there is a file `steady` beside the log, all figures are the same. Where there is a file `spans`, each call ends with a line `span PID BEGIN END TARGET`.
 
+Where there is a file `rate`, it says how fast the devices copy, in GB/s.
+
 Where there is a file `together`, a baseline on a device ends once there was one on another.
 
 In a build on devices, `children.log` has a line of JSON for each call that works for an action: what it was told of cores and
@@ -84,6 +86,7 @@ STEADY = HERE / "steady"
 SPANS = HERE / "spans"
 UNREADY = HERE / "unready"
 TOGETHER = HERE / "together"
+RATE = HERE / "rate"
 Message = dict[str, Any]
 """A message of the worker's protocol, which has no types in Python."""
 
@@ -713,6 +716,7 @@ def device_of(call: Call) -> MeasuredDevice:
 
 def calibrate(call: Call) -> Reply:
     """Have measured the device."""
+    rate = float(RATE.read_text()) if RATE.exists() else 4000.0
     protocol: Protocol = {"runs": 0, "warmup_ms": 0, "rep_ms": 0}
     return passed(
         {
@@ -721,8 +725,8 @@ def calibrate(call: Call) -> Reply:
                 "protocol": protocol,
                 "device": device_of(call),
                 "telemetry": {"before": None, "after": None},
-                "copies": [{"bytes": 1 << 30, "gb_per_s": 4000.0, "mean": 0.5, "median": 0.5, "p20": 0.5, "p80": 0.5}],
-                "copy_gb_per_s": 4000.0,
+                "copies": [{"bytes": 1 << 30, "gb_per_s": rate, "mean": 0.5, "median": 0.5, "p20": 0.5, "p80": 0.5}],
+                "copy_gb_per_s": rate,
                 "products": {},
                 "reasons": {},
                 "unstable": False,
