@@ -20,7 +20,7 @@ use t2t_store::store::archive;
 
 use super::bundle::{NoBundle, Subject, bundle};
 use super::in_flight::{self, Running, Starting};
-use super::nodes::{Away, Nodes, Seat, SeatKind, Sent};
+use super::nodes::{Away, Nodes, Seat, SeatKind, Sent, name_of};
 use super::noise::Noise;
 use super::perform::Performed;
 use super::{Run, Stop};
@@ -42,11 +42,6 @@ pub(super) struct Journeys {
     /// The seats of nodes that lost an action.
     barred: BTreeSet<(Index, usize)>,
     pub(super) noise: Noise,
-}
-
-/// Returns the name of the node of a lane.
-pub(super) fn name_of(lane: &str) -> &str {
-    lane.rsplit_once('/').map_or(lane, |(name, _)| name)
 }
 
 impl Run<'_, '_> {

@@ -114,6 +114,11 @@ impl Nodes {
     }
 }
 
+/// Returns the name of the node of a lane.
+pub(super) fn name_of(lane: &str) -> &str {
+    lane.rsplit_once('/').map_or(lane, |(name, _)| name)
+}
+
 /// Returns what the end of `t2t perform run` on a node comes to.
 fn away(end: End) -> Away {
     let (exit, document, said, result) = match end {

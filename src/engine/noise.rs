@@ -13,7 +13,7 @@ use t2t_plan::schedule::Settled;
 use t2t_protocol::{Calibration, read};
 use t2t_report::calibrations::{Calibrated, noise};
 
-use super::away::name_of;
+use super::nodes::name_of;
 use super::{Run, Stop};
 
 /// What has been heard of noise in a build.

@@ -243,7 +243,8 @@ fn kill_own(process: &mut Child) -> Kill {
     if ended.signal() == Some(Signal::SIGKILL as i32) { Kill::Landed } else { Kill::TooLate }
 }
 
-fn children_of(pid: i32) -> Vec<i32> {
+/// Returns the processes that a process has started and that have not ended.
+pub fn children_of(pid: i32) -> Vec<i32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>()).collect()

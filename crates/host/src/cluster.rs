@@ -18,8 +18,9 @@ use serde_json::{Value, json};
 use t2t_model::digest::Digest;
 use t2t_store::secrets;
 
-/// The protocol; `python/api/t2t_ray/messages.py` has the same number. 1: first. 2: nodes tell their devices. 3: nodes that lend cores are asked, too.
-const VERSION: u32 = 3;
+/// The protocol; `python/api/t2t_ray/messages.py` has the same number. 1: first. 2: nodes tell their devices. 3: nodes that lend cores are asked, too. 4: it says
+/// when it joins.
+const VERSION: u32 = 4;
 
 /// The module of the driver.
 const MODULE: &str = "t2t_ray";
@@ -122,6 +123,7 @@ pub enum NoCluster {
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Told {
+    Joining { hint: String },
     Nodes { nodes: Vec<Node> },
     Ended { id: u64, exit: i32, document: Option<Value>, said: String, result: Option<PathBuf> },
     Lost { id: u64, reason: String },
@@ -131,6 +133,8 @@ enum Told {
 /// What the driver has said.
 #[derive(Default)]
 struct State {
+    /// What helps if the driver ends while it joins; None before it does.
+    hint: Option<String>,
     nodes: Option<Vec<Node>>,
     waiting: HashMap<u64, Sender<End>>,
     next: u64,
@@ -182,7 +186,12 @@ impl Cluster {
                 return Err(NoCluster::Fault { message: message.clone(), hint: hint.clone() });
             }
             if state.is_over {
+                let hint = state.hint.clone();
                 drop(state);
+                if let Some(hint) = hint {
+                    let message = format!("cannot reach the Ray cluster at {address}: {}", cluster.last_words());
+                    return Err(NoCluster::Fault { message, hint });
+                }
                 return Err(NoCluster::Ended { python: python.to_owned(), words: cluster.last_words() });
             }
             if state.nodes.is_some() {
@@ -284,6 +293,10 @@ fn listen(lines: impl Iterator<Item = io::Result<String>>, state: &Mutex<State>)
         let Ok(told) = serde_json::from_str(&line) else { continue };
         let mut state = locked(state);
         let (id, end) = match told {
+            Told::Joining { hint } => {
+                state.hint = Some(hint);
+                continue;
+            }
             Told::Nodes { nodes } => {
                 state.nodes = Some(nodes);
                 continue;

@@ -6,7 +6,7 @@ import os
 import sys
 from pathlib import Path
 
-from t2t_ray.messages import VERSION, Fault, Malformed, Open, read, write
+from t2t_ray.messages import VERSION, Fault, Joining, Malformed, Open, read, write
 
 
 def main() -> int:
@@ -23,12 +23,13 @@ def main() -> int:
         write(Fault(f"t2t_ray speaks version {VERSION}, and t2t another one", "install both from one release"), out)
         return 1
     try:
-        from t2t_ray.cluster import Cluster, Unreachable
+        from t2t_ray.cluster import HINT, Cluster, Unreachable
     except ImportError as error:
         write(Fault(f"{sys.executable} cannot import Ray: {error}", "install it: `pip install t2t[ray]`"), out)
         return 1
     from t2t_ray.driver import Driver
 
+    write(Joining(HINT), out)
     try:
         cluster = Cluster(first.address)
     except Unreachable as error:

@@ -21,6 +21,9 @@ from t2t_ray.messages import Node, Perform
 # Nodes need no module of t2t: what runs there travels with the task.
 cloudpickle.register_pickle_by_value(node)
 
+MODEL = "t2t.device"
+"""The label by which the owner of a node says which model of device it has."""
+
 TRIES = 4
 """How often joining a cluster is tried."""
 
@@ -29,6 +32,13 @@ SOON = 20.0
 
 PAUSE = 1.0
 """How long is waited before it is tried again, in seconds."""
+
+
+HINT = (
+    "`ray start --head` starts a cluster, whose client server listens on port 10001; one with a token "
+    "answers nobody without it: $RAY_AUTH_MODE=token and $RAY_AUTH_TOKEN"
+)
+"""What helps where there is no cluster at an address."""
 
 
 class Unreachable(Exception):
@@ -62,14 +72,11 @@ class Cluster:
                         ray.shutdown()
                     time.sleep(PAUSE)
                     continue
-                hint = (
-                    "`ray start --head` starts a cluster, whose client server listens on port 10001; one with a token "
-                    "answers nobody without it: $RAY_AUTH_MODE=token and $RAY_AUTH_TOKEN"
-                )
-                raise Unreachable(f"cannot reach the Ray cluster at {address}: {first_lines(error)}", hint) from error
+                raise Unreachable(f"cannot reach the Ray cluster at {address}: {first_lines(error)}", HINT) from error
         self.perform_there = ray.remote(node.remotely)
         self.tell_there = ray.remote(node.facts)
         self.gpus: dict[str, int] = {}
+        self.models: dict[str, str] = {}
 
     def nodes(self) -> list[Node]:
         """Return the nodes that are alive, in the order of their names."""
@@ -80,6 +87,7 @@ class Cluster:
                 cpus, gpus = int(has.get("CPU", 0)), int(has.get("GPU", 0))
                 found.append(Node(row["NodeID"], row["NodeManagerAddress"], cpus, gpus, dict(labels)))
         self.gpus = {node.id: node.gpus for node in found}
+        self.models = {node.id: node.labels[MODEL] for node in found if MODEL in node.labels}
         return sorted(found, key=lambda node: (node.name, node.id))
 
     def put(self, blob: bytes) -> Any:
@@ -96,6 +104,8 @@ class Cluster:
         """Have the node of `asked` perform it, with the blobs of `refs`. `then` is called from a thread of Ray's when it is over."""
         where = NodeAffinitySchedulingStrategy(asked.node, soft=False)
         options = {"num_gpus": asked.gpus, "num_cpus": asked.cpus, "max_retries": 0, "scheduling_strategy": where}
+        if asked.gpus > 0 and asked.node in self.models:
+            options["label_selector"] = {MODEL: self.models[asked.node]}
         listed = {digest: [ref] for digest, ref in refs.items()}
         of = max(self.gpus.get(asked.node, 0), 1)
         return Task(self.perform_there.options(**options).remote(asked.bundle, of, asked.jobs, listed), then)

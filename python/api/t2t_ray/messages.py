@@ -6,8 +6,9 @@ import json
 from dataclasses import asdict, dataclass
 from typing import IO, Any
 
-VERSION = 3
-"""The protocol; t2t says its own in `open`. 1: first. 2: nodes tell their devices. 3: nodes that lend cores are asked, too."""
+VERSION = 4
+"""The protocol; t2t says its own in `open`. 1: first. 2: nodes tell their devices. 3: nodes that lend cores are asked, too. 4: it says
+when it joins."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,13 @@ class Node:
 
 
 @dataclass(frozen=True)
+class Joining:
+    """It joins the cluster now: where it ends before it has said more, as Ray ends a process that finds no head, this is the hint."""
+
+    hint: str
+
+
+@dataclass(frozen=True)
 class Nodes:
     """All nodes that are alive, said once each of them has told its facts, and whenever that changes."""
 
@@ -92,7 +100,7 @@ class Fault:
     hint: str
 
 
-Told = Nodes | Ended | Lost | Fault
+Told = Joining | Nodes | Ended | Lost | Fault
 
 
 class Malformed(ValueError):

@@ -43,6 +43,9 @@ impl Unused {
     }
 }
 
+/// The label by which the owner of a node says which model of device it lends: `ray start --labels t2t.device=nvidia-h200`.
+const MODEL: &str = "t2t.device";
+
 /// How many cores a node keeps for each of its devices, beside those that it lends.
 const KEPT: usize = 2;
 
@@ -112,6 +115,9 @@ fn facts_of(node: &Node) -> Result<Facts, String> {
 fn driver_of(node: &Node, device: &Device, models: &Models) -> Result<Option<String>, (String, bool)> {
     let facts = facts_of(node).map_err(|why| (why, false))?;
     let DeviceClass::Cuda(model) = &device.class else { return Ok(None) };
+    if let Some(label) = node.labels.get(MODEL).filter(|label| *label != model) {
+        return Err((format!("its label is `{MODEL}={label}`"), true));
+    }
     let classes = facts.classes(models);
     if classes.len() != 1 || !classes.contains_key(model) {
         return Err((has(&classes), true));
@@ -177,6 +183,22 @@ mod tests {
 
     fn reasons(fit: &Fit) -> Vec<String> {
         fit.unused.iter().map(|unused| format!("{}: {}", unused.node, unused.why)).collect()
+    }
+
+    #[test]
+    fn the_label_of_a_node_keeps_builds_for_other_models_from_it() {
+        let labelled = |name: &str, model: &str| Node {
+            labels: BTreeMap::from([(MODEL.to_owned(), model.to_owned())]),
+            ..node(name, 1, facts(&[("NVIDIA H200", "2")]))
+        };
+        let nodes = [labelled("a", "nvidia-h200"), labelled("b", "nvidia-l4")];
+        let found = fit(&nodes, &h200(None), true, &models(), false);
+        assert_eq!(
+            (lanes(&found), reasons(&found)),
+            (vec!["a/0"], vec!["b: its label is `t2t.device=nvidia-l4`".to_owned()])
+        );
+        let interpreter = Device { class: DeviceClass::Interpreter, ..h200(None) };
+        assert_eq!(lanes(&fit(&nodes, &interpreter, false, &models(), false)), ["a/0", "b/0"]);
     }
 
     #[test]

@@ -1,14 +1,16 @@
-//! The same with Ray itself: two nodes on this machine with two devices each that are none, behind which the interpreter for tests plays. One of them is killed.
+//! The same with Ray itself: two nodes on this machine with two devices each that are none, behind which the interpreter for tests plays. One of them is killed, then the driver, then the head.
 
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
+use std::time::Instant;
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
-use super::{ALL, record};
+use super::{ALL, expect_nothing_runs, record};
+use crate::cli::kills::children_of;
 use crate::environment;
 use crate::project::{Project, install, until};
 
@@ -71,12 +73,14 @@ fn port() -> u16 {
 fn build(home: &Project, head: u16, arguments: &str) -> Command {
     let mut command = home.command(&format!("build --on auto {arguments}"));
     command.env("RAY_ADDRESS", format!("127.0.0.1:{head}")).env("RAY_AUTH_MODE", "disabled");
+    // So long a head has to come back, in seconds.
+    command.env("RAY_gcs_rpc_server_reconnect_timeout_s", "2");
     command.env("T2T_RAY_PYTHON", environment::python()).env("PYTHONPATH", environment::root().join("python/api"));
     command
 }
 
 #[test]
-fn a_cluster_of_ray_builds_what_this_machine_does_also_after_a_node_was_killed() {
+fn a_cluster_of_ray_builds_what_this_machine_does_also_after_a_node_was_killed_and_loses_nothing_with_its_head() {
     let home = Project::new();
     let head = port();
     let temporary = home.path("../ray");
@@ -86,8 +90,9 @@ fn a_cluster_of_ray_builds_what_this_machine_does_also_after_a_node_was_killed()
         &format!("--port={head}"),
         &format!("--temp-dir={}", temporary.display()),
     ];
-    let _one = node(&home, "one", &first);
-    let two = node(&home, "two", &[&format!("--address=127.0.0.1:{head}"), "--node-ip-address=127.0.0.2"]);
+    let one = node(&home, "one", &first);
+    let second = [&format!("--address=127.0.0.1:{head}"), "--node-ip-address=127.0.0.2", "--labels=t2t.device=none"];
+    let two = node(&home, "two", &second);
     home.kernel("softmax", "v1_baseline", "WAITS");
     home.kernel("softmax", "v2_tiling", "WAITS");
     home.kernel("gelu", "v1_baseline", "WAITS");
@@ -118,4 +123,31 @@ fn a_cluster_of_ray_builds_what_this_machine_does_also_after_a_node_was_killed()
         assert_eq!(there["outputs"]["verdict"], own["outputs"]["verdict"], "{target}");
     }
     home.run(&mut build(&home, head, "")).exits(0).runs("").never_says("cluster");
+    // The driver is killed, then the head.
+    home.remove("../one/python/bin/calm");
+    let hangs = || {
+        home.kernel("gelu", "v2_tiling", "HANG");
+        home.remove("../one/python/bin/ran.log");
+        let piped = build(&home, head, "gelu/v2_tiling:check").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        until(|| log("one").contains(":check").then_some(()));
+        piped.unwrap()
+    };
+    let child = hangs();
+    let t2t = i32::try_from(child.id()).unwrap();
+    let is_driver = |pid: &i32| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap().contains("t2t_ray");
+    let driver = children_of(t2t).into_iter().find(is_driver).unwrap();
+    let began = Instant::now();
+    kill(Pid::from_raw(driver), Signal::SIGKILL).unwrap();
+    home.wait(child).exits(3).says("check gelu/v2_tiling … lost: ").says("the driver of the cluster");
+    expect_nothing_runs(&home, began);
+    home.kernel("gelu", "v2_tiling", "edited");
+    home.run(&mut build(&home, head, "gelu/v2_tiling:check")).exits(0).says("1 node lends 2 devices");
+    let child = hangs();
+    drop(one);
+    home.wait(child).exits(3).says("check gelu/v2_tiling … lost: ");
+    expect_nothing_runs(&home, Instant::now());
+    home.run(&mut build(&home, head, "gelu/v2_tiling:check")).exits(3).says("cannot reach the Ray cluster at ");
+    home.kernel("gelu", "v2_tiling", "");
+    home.build().exits(0);
+    home.t2t("cache verify").exits(0).says(": 0 damages");
 }

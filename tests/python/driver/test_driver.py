@@ -331,8 +331,8 @@ def test_a_line_says_one_thing_of_the_protocol(line: str) -> None:
     ("line", "message"),
     [
         ("nothing", "cannot read 'nothing"),
-        ('{"cancel": {"id": 1}}', "t2t_ray speaks version 3, and t2t another one"),
-        ('{"open": {"version": 1, "address": "x", "scratch": "y"}}', "t2t_ray speaks version 3, and t2t another one"),
+        ('{"cancel": {"id": 1}}', "t2t_ray speaks version 4, and t2t another one"),
+        ('{"open": {"version": 1, "address": "x", "scratch": "y"}}', "t2t_ray speaks version 4, and t2t another one"),
     ],
 )
 def test_who_does_not_open_the_driver_as_t2t_does_is_told_so(line: str, message: str) -> None:
