@@ -16,6 +16,9 @@ const PRODUCT: f64 = 0.85;
 /// By which share of the median the largest copy may vary, from the 20th percentile to the 80th. It does by a few thousandths.
 const SPREAD: f64 = 0.05;
 
+/// Of how many rates it is told that they are lower.
+const TOLD: usize = 2;
+
 /// A calibration, and whose it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Calibrated<'a> {
@@ -51,8 +54,10 @@ pub fn noise(all: &[Calibrated<'_>]) -> Vec<Vec<String>> {
     let of_one = |(number, one): (usize, &Calibrated<'_>)| {
         let unsteady = one.calibration.copies.last().and_then(unsteady);
         let disturbed = one.calibration.why_unstable.clone();
-        let slower = rates.iter().filter_map(|rate| slower(number, rate, all));
-        disturbed.into_iter().chain(unsteady).chain(slower).collect()
+        let slower: Vec<String> = rates.iter().filter_map(|rate| slower(number, rate, all)).collect();
+        let more = slower.len().saturating_sub(TOLD);
+        let more = (more > 0).then(|| format!("{more} more rates are lower, too"));
+        disturbed.into_iter().chain(unsteady).chain(slower.into_iter().take(TOLD)).chain(more).collect()
     };
     all.iter().enumerate().map(of_one).collect()
 }
@@ -126,6 +131,20 @@ mod tests {
             told(&[("node one", &unknown), ("node two", &fast), ("here", &Calibration::default())]),
             [[""; 0], [], []]
         );
+    }
+
+    #[test]
+    fn where_everything_is_slower_two_rates_are_told() {
+        let of = |rate: f64| {
+            let mut found = calibration(10.0 * rate, Some(rate));
+            for name in ["float32", "tf32"] {
+                found.products.insert(name.to_owned(), found.products["float16"].clone());
+            }
+            found
+        };
+        let [slow, fast] = [of(100.0), of(400.0)];
+        let why = &told(&[("node one", &slow), ("node two", &fast)])[0];
+        assert_eq!((why.len(), why[2].as_str()), (3, "2 more rates are lower, too"));
     }
 
     #[test]

@@ -64,6 +64,29 @@ fn each_device_is_calibrated_once_a_day_and_a_node_that_is_slower_is_named() {
 }
 
 #[test]
+fn a_device_that_was_disturbed_is_calibrated_again_before_it_measures_again() {
+    let cluster = Clustered::new();
+    cluster.set(&[node(&cluster, "one", &[H200])]);
+    let build = || cluster.build("--as-device nvidia-h200 softmax/v1_baseline:bench").exits(0);
+    cluster.home.write("../one/python/bin/strangers", "");
+    let why = "warning: node one is noisy: other processes on the GPU: 1\n";
+    for round in 1..3 {
+        cluster.home.kernel("softmax", "v1_baseline", &format!("edited {round}"));
+        // A tune, if there is one, is a measurement, too.
+        let ran = build();
+        assert_eq!(ran.stderr.matches(why).count(), 1, "{}", ran.stderr);
+        assert!(calibrated(&cluster, "one") >= round, "{round}");
+    }
+    cluster.home.remove("../one/python/bin/strangers");
+    cluster.home.kernel("softmax", "v1_baseline", "edited again");
+    build().never_says("is noisy");
+    let known = calibrated(&cluster, "one");
+    cluster.home.kernel("softmax", "v1_baseline", "edited once more");
+    build().never_says("is noisy");
+    assert_eq!(calibrated(&cluster, "one"), known);
+}
+
+#[test]
 fn a_calibration_of_a_noisy_node_is_named_once_another_one_is_faster() {
     let cluster = Clustered::new();
     let [slow, fast] = ["one", "two"].map(|name| node(&cluster, name, &[H200]));

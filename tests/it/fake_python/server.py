@@ -21,7 +21,7 @@ A kernel file says what is to become of it by `MARK = "REJECT mismatch; READS da
 
 Where there is a file `steady` beside the log, all figures are the same. Where there is a file `spans`, each call ends with a line `span PID BEGIN END TARGET`.
 
-Where there is a file `rate`, it says how fast the devices copy, in GB/s.
+Where there is a file `rate`, it says how fast the devices copy, in GB/s; where there is a file `strangers`, others use them.
 
 Where there is a file `together`, a baseline on a device ends once there was one on another.
 
@@ -87,6 +87,7 @@ SPANS = HERE / "spans"
 UNREADY = HERE / "unready"
 TOGETHER = HERE / "together"
 RATE = HERE / "rate"
+STRANGERS = HERE / "strangers"
 Message = dict[str, Any]
 """A message of the worker's protocol, which has no types in Python."""
 
@@ -729,8 +730,8 @@ def calibrate(call: Call) -> Reply:
                 "copy_gb_per_s": rate,
                 "products": {},
                 "reasons": {},
-                "unstable": False,
-                "why_unstable": None,
+                "unstable": STRANGERS.exists(),
+                "why_unstable": "other processes on the GPU: 1" if STRANGERS.exists() else None,
             }
         }
     )

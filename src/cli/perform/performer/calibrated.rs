@@ -1,4 +1,4 @@
-//! The calibration of the device that measures here. It is made once a day, so that whoever sends measurements to several machines sees which of them are noisy.
+//! The calibration of the device that measures here. It is made once a day, and again as long as something disturbs the device, so that whoever sends measurements to several machines sees which of them are noisy.
 //!
 //! It does not know what others reach.
 
@@ -7,6 +7,8 @@ use t2t_model::action::Target;
 use t2t_model::manifest::Manifest;
 use t2t_model::record::Record;
 use t2t_plan::graph::pick::{Force, Selection, pick};
+use t2t_protocol::Calibration;
+use t2t_report::calibrations::{Calibrated, noise};
 
 use super::super::super::error::CliError;
 use super::super::super::plan::plans;
@@ -49,8 +51,12 @@ impl Performer<'_> {
         if document["device"]["uuid"] != device.uuid.as_str() {
             return None;
         }
-        // Where it cannot be kept it is made again.
-        let _ = self.node.keep_calibration(&device.uuid, record.key, document.clone());
+        let calibration: Calibration = serde_json::from_value(document.clone()).ok()?;
+        // What disturbed the device may be gone by the next measurement: then it is calibrated again.
+        if noise(&[Calibrated { name: &device.uuid, calibration: &calibration }]).concat().is_empty() {
+            // Where it cannot be kept it is made again, too.
+            let _ = self.node.keep_calibration(&device.uuid, record.key, document.clone());
+        }
         Some(document)
     }
 }
