@@ -144,7 +144,8 @@ def program(name: str) -> str | None:
 
 def interpreter_start(python: Path, runs: int = 11) -> float:
     """Returns the median time, in ms, from the start of the interpreter to its hello: what no build that runs anything in it can do without."""
-    hello = {"hello": {"kind": "interpreter", "harness": None, "preload": ["torch"], "later": [], "asked": []}}
+    asks = {"kind": "interpreter", "harness": None, "preload": ["torch"], "later": [], "asked": [], "fork_after": None}
+    hello = {"hello": asks}
     body, times = json.dumps(hello).encode(), []
     for _ in range(runs):
         ours, theirs = socket.socketpair()

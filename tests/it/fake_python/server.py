@@ -88,6 +88,9 @@ UNREADY = HERE / "unready"
 TOGETHER = HERE / "together"
 RATE = HERE / "rate"
 STRANGERS = HERE / "strangers"
+SPARE = (3, 4)
+"""The descriptors that t2t gives a server for the one that it forks: its socket, and what it prints to."""
+
 Message = dict[str, Any]
 """A message of the worker's protocol, which has no types in Python."""
 
@@ -127,6 +130,8 @@ class Server:
     def serve(self) -> None:
         """Answer the hello, then every request on a thread of its own."""
         hello = self.receive()["hello"]
+        if hello["fork_after"] and self.is_forked():
+            return self.serve()
         note(f"start {hello['kind']}")
         self.has_harness = hello["harness"] is None or (Path(hello["harness"]) / "t2t_harness/__init__.py").is_file()
         if hello["preload"][0] == "t2t_harness.server.bytecode:use":
@@ -146,6 +151,24 @@ class Server:
             if "run" in message:
                 self.open.add(message["run"]["id"])
                 threading.Thread(target=self.run, args=[message["run"]], daemon=True).start()
+
+    def is_forked(self) -> bool:
+        """Fork the server of the other kind, as the worker does after the imports that both have, and return whether this is that one."""
+        own, output = SPARE
+        if between := os.fork():
+            os.waitpid(between, 0)
+            os.close(own)
+            os.close(output)
+            return False
+        if os.fork():
+            os._exit(0)
+        os.setpgid(0, 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        os.close(output)
+        self.peer = socket.socket(fileno=own)
+        self.send({"forked": {"pid": os.getpid()}})
+        return True
 
     def prepare(self, reserve: Mapping[str, Any]) -> None:
         """Log how a child is to get ready, and say that it is, unless children are to take long."""
