@@ -49,12 +49,11 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Takes the calibration of a device of the node `name`, and names what of all that is known is noisy, once each: nodes, and the calibration that is kept.
+    /// Takes the calibration of a device of the node `name`, if one came, and names what of all that is known is noisy, once each: nodes, and the calibration that is kept.
     pub(super) fn hear_calibration(&mut self, name: &str, calibration: Option<&Calibration>) {
-        if let Some(calibration) = calibration {
-            let device = calibration.device.uuid.clone().unwrap_or_default();
-            self.journeys.noise.calibrations.insert(device, (format!("node {name}"), calibration.clone()));
-        }
+        let Some(calibration) = calibration else { return };
+        let device = calibration.device.uuid.clone().unwrap_or_default();
+        self.journeys.noise.calibrations.insert(device, (format!("node {name}"), calibration.clone()));
         let kept = self.kept_calibration();
         let own = kept.as_ref().map(|calibration| Calibrated { name: KEPT, calibration });
         let of_nodes = self.journeys.noise.calibrations.values();

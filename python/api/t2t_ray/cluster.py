@@ -41,6 +41,13 @@ HINT = (
 """What helps where there is no cluster at an address."""
 
 
+TOKEN_HINT = "give Ray the cluster's token: $RAY_AUTH_MODE=token with $RAY_AUTH_TOKEN or $RAY_AUTH_TOKEN_PATH"
+"""What helps where a cluster has a token."""
+
+ANSWER = 5.0
+"""How long is waited for an answer of a head, in seconds."""
+
+
 class Unreachable(Exception):
     """The cluster cannot be used: what is wrong, and what helps."""
 
@@ -62,10 +69,11 @@ class Cluster:
                 ray.init(address=address, log_to_driver=False, logging_level=logging.ERROR, namespace="t2t")
                 break
             except AuthenticationError as error:
-                hint = "give Ray the cluster's token: $RAY_AUTH_MODE=token with $RAY_AUTH_TOKEN or $RAY_AUTH_TOKEN_PATH"
-                message = f"the Ray cluster at {address} refused the token: {first_lines(error)}"
-                raise Unreachable(message, hint) from error
+                message = f"the token for the Ray cluster at {address} cannot be read: {first_lines(error)}"
+                raise Unreachable(message, TOKEN_HINT) from error
             except (RayError, OSError, RuntimeError, ValueError) as error:
+                if why := refuses(address):
+                    raise Unreachable(f"the Ray cluster at {address} {why}", TOKEN_HINT) from error
                 # A client server that is busy lets a client go before it is in. One that is not there takes longer to say so, and is not asked again.
                 if left > 0 and time.monotonic() - began < SOON:
                     with contextlib.suppress(Exception):
@@ -130,6 +138,31 @@ class Task:
     def cancel(self) -> None:
         """End it, with all that it started. What is over is left alone."""
         ray.cancel(self.ref, force=True)
+
+
+def refuses(address: str) -> str | None:
+    """Return how a head refuses the token of this process, which Ray does not tell where it joins; None where it does not, or does not answer."""
+    try:
+        import grpc  # type: ignore[import-untyped, unused-ignore]
+        from ray._private.authentication.authentication_utils import is_token_auth_enabled
+        from ray._private.grpc_utils import init_grpc_channel
+        from ray.core.generated import gcs_service_pb2, gcs_service_pb2_grpc, ray_client_pb2, ray_client_pb2_grpc
+    except ImportError:
+        # They are Ray's own, and not for others: another version of it may have moved them.
+        return None
+    named = os.environ.get("RAY_ADDRESS", "") if address == "auto" else address
+    try:
+        channel = init_grpc_channel(named.removeprefix("ray://"))
+        if named.startswith("ray://"):
+            ping = ray_client_pb2.ClusterInfoRequest(type=ray_client_pb2.ClusterInfoType.PING)
+            ray_client_pb2_grpc.RayletDriverStub(channel).ClusterInfo(ping, timeout=ANSWER)
+        else:
+            asked = gcs_service_pb2.GetClusterIdRequest()
+            gcs_service_pb2_grpc.NodeInfoGcsServiceStub(channel).GetClusterId(asked, timeout=ANSWER)
+    except grpc.RpcError as error:
+        if error.code() == grpc.StatusCode.UNAUTHENTICATED:
+            return "has another token" if is_token_auth_enabled() else "wants a token, and none was given"
+    return None
 
 
 def first_lines(error: BaseException) -> str:
