@@ -40,7 +40,6 @@ HINT = (
 )
 """What helps where there is no cluster at an address."""
 
-
 TOKEN_HINT = "give Ray the cluster's token: $RAY_AUTH_MODE=token with $RAY_AUTH_TOKEN or $RAY_AUTH_TOKEN_PATH"
 """What helps where a cluster has a token."""
 
@@ -152,13 +151,13 @@ def refuses(address: str) -> str | None:
         return None
     named = os.environ.get("RAY_ADDRESS", "") if address == "auto" else address
     try:
-        channel = init_grpc_channel(named.removeprefix("ray://"))
-        if named.startswith("ray://"):
-            ping = ray_client_pb2.ClusterInfoRequest(type=ray_client_pb2.ClusterInfoType.PING)
-            ray_client_pb2_grpc.RayletDriverStub(channel).ClusterInfo(ping, timeout=ANSWER)
-        else:
-            asked = gcs_service_pb2.GetClusterIdRequest()
-            gcs_service_pb2_grpc.NodeInfoGcsServiceStub(channel).GetClusterId(asked, timeout=ANSWER)
+        with contextlib.closing(init_grpc_channel(named.removeprefix("ray://"))) as channel:
+            if named.startswith("ray://"):
+                ping = ray_client_pb2.ClusterInfoRequest(type=ray_client_pb2.ClusterInfoType.PING)
+                ray_client_pb2_grpc.RayletDriverStub(channel).ClusterInfo(ping, timeout=ANSWER)
+            else:
+                asked = gcs_service_pb2.GetClusterIdRequest()
+                gcs_service_pb2_grpc.NodeInfoGcsServiceStub(channel).GetClusterId(asked, timeout=ANSWER)
     except grpc.RpcError as error:
         if error.code() == grpc.StatusCode.UNAUTHENTICATED:
             return "has another token" if is_token_auth_enabled() else "wants a token, and none was given"
