@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,9 +52,15 @@ def port() -> int:
 
 
 @pytest.fixture(scope="module")
-def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
+def home() -> Iterator[Path]:
+    """Make a folder whose path is short: the names of Ray's sockets are long, and may have 107 bytes."""
+    with tempfile.TemporaryDirectory(prefix="t2t", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="module")
+def head(home: Path) -> Iterator[Head]:
     """Start a head with a token, and end it."""
-    home = tmp_path_factory.mktemp("h")
     direct, client = port(), port()
     options = [f"--port={direct}", f"--ray-client-server-port={client}", f"--temp-dir={home}", "--log-style=record"]
     options += ["--include-dashboard=false", "--num-cpus=1", "--object-store-memory=100000000"]
@@ -68,7 +76,8 @@ def head(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Head]:
         assert answers(client), (home / "log").read_text()
         yield found
     finally:
-        os.killpg(process.pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
