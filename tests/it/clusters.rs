@@ -2,12 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::environment;
@@ -18,6 +14,7 @@ mod faults;
 mod models;
 mod noise;
 mod real;
+mod stopped;
 mod watched;
 
 /// All of what a build of the two ops runs.
@@ -87,22 +84,6 @@ fn record(project: &Project, target: &str) -> Value {
     let journal = project.read("cache/journal");
     let records = journal.lines().skip(1).filter_map(|line| serde_json::from_str(line.split_once(' ')?.1).ok());
     records.filter(|record: &Value| record["identity"]["target"] == target).last().unwrap()
-}
-
-/// Waits until no node of a workspace performs anything any more, and expects that within 5 s.
-fn expect_nothing_runs(home: &Project, since: Instant) {
-    let place = home.path("..").canonicalize().unwrap().display().to_string();
-    let of_node = |process: &Path| {
-        let read = |file: &str| fs::read(process.join(file)).unwrap_or_default();
-        let [command, environment] =
-            ["cmdline", "environ"].map(|file| String::from_utf8_lossy(&read(file)).into_owned());
-        // Those of the interpreter, and the t2t that started it. A node of Ray goes on.
-        let is_t2t = command.contains("\0perform\0") && environment.contains(&place);
-        is_t2t || (command.contains(&place) && command.contains("/python/bin/"))
-    };
-    let runs = || fs::read_dir("/proc").unwrap().flatten().any(|process| of_node(&process.path()));
-    until(|| (!runs()).then_some(()));
-    assert!(since.elapsed() < Duration::from_secs(5), "it took {:?}", since.elapsed());
 }
 
 // What comes of it.
@@ -314,28 +295,6 @@ fn where_all_nodes_are_gone_the_rest_is_lost_and_what_was_finished_stays() {
     cluster.set(&[cluster.node("two")]);
     cluster.home.kernel("softmax", "v2_tiling", "");
     cluster.build("softmax/v1_baseline:bench").exits(0).runs("");
-}
-
-// Who stops.
-
-#[test]
-fn whoever_is_interrupted_or_killed_leaves_nothing_running_on_any_node() {
-    for signal in [Signal::SIGINT, Signal::SIGKILL] {
-        let cluster = Clustered::new();
-        cluster.home.kernel("softmax", "v1_baseline", "HANG");
-        let child = cluster
-            .command("build --on ray://head:10001 softmax/v1_baseline:check")
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        until(|| cluster.ran_on("one").iter().chain(&cluster.ran_on("two")).next().map(|_| ()));
-        let began = Instant::now();
-        kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), signal).unwrap();
-        let code = cluster.home.wait(child).code;
-        assert_eq!(code, if signal == Signal::SIGINT { 130 } else { -1 });
-        expect_nothing_runs(&cluster.home, began);
-    }
 }
 
 // Who names the cluster.

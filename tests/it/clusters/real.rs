@@ -9,7 +9,8 @@ use std::time::Instant;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 
-use super::{ALL, expect_nothing_runs, record};
+use super::stopped::expect_nothing_runs;
+use super::{ALL, record};
 use crate::cli::kills::children_of;
 use crate::environment;
 use crate::project::{Project, install, until};
