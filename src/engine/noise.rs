@@ -21,7 +21,7 @@ use super::{Run, Stop};
 pub(super) struct Noise {
     /// The nodes of which it was told that something disturbs what they measure.
     disturbed: BTreeSet<String>,
-    /// Device → its node, and its calibration.
+    /// Device → its node and itself, for people, and its calibration.
     calibrations: BTreeMap<String, (String, Calibration)>,
     /// Of what it was told that its calibration is noisy.
     told: BTreeSet<String>,
@@ -49,11 +49,13 @@ impl Run<'_, '_> {
         Ok(())
     }
 
-    /// Takes the calibration of a device of the node `name`, if one came, and names what of all that is known is noisy, once each: nodes, and the calibration that is kept.
+    /// Takes the calibration of a device of the node `name`, if one came, and names what of all that is known is noisy, once each: GPUs of nodes, and the calibration that is kept.
     pub(super) fn hear_calibration(&mut self, name: &str, calibration: Option<&Calibration>) {
         let Some(calibration) = calibration else { return };
         let device = calibration.device.uuid.clone().unwrap_or_default();
-        self.journeys.noise.calibrations.insert(device, (format!("node {name}"), calibration.clone()));
+        // A node may have a GPU that is noisy and one that is not.
+        let place = format!("node {name} ({device})");
+        self.journeys.noise.calibrations.insert(device, (place, calibration.clone()));
         let kept = self.kept_calibration();
         let own = kept.as_ref().map(|calibration| Calibrated { name: KEPT, calibration });
         let of_nodes = self.journeys.noise.calibrations.values();

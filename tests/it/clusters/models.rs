@@ -117,6 +117,18 @@ fn nodes_with_other_devices_or_without_t2t_are_told_once_and_not_used() {
 }
 
 #[test]
+fn a_node_whose_label_names_another_model_is_not_used_and_ray_is_given_the_label() {
+    let cluster = Clustered::new();
+    let [mut own, mut other] = ["own", "other"].map(|name| node(&cluster, name, &[H200]));
+    own["labels"] = json!({"t2t.device": "nvidia-h200"});
+    other["labels"] = json!({"t2t.device": "nvidia-a100"});
+    cluster.set(&[own, other]);
+    let built = cluster.build("--as-device nvidia-h200 softmax").exits(0).says("1 node lends 1 device");
+    built.says("note: node other is not used: its label is `t2t.device=nvidia-a100`\n");
+    assert_eq!((ran(&cluster, "own", ":bench"), cluster.ran_on("other")), (2, vec![]));
+}
+
+#[test]
 fn where_a_cluster_is_named_its_driver_counts_before_the_published_one() {
     let cluster = Clustered::new();
     let older = ("NVIDIA H200", "570.1");

@@ -43,7 +43,8 @@ fn each_device_is_calibrated_once_a_day_and_a_node_that_is_slower_is_named() {
     build().never_says("is noisy");
     assert_eq!((calibrated(&cluster, "two"), kept(&cluster)), (1, 1));
     cluster.set(&[slow]);
-    let why = "warning: node one is noisy: copies reach 3000 GB/s, where the calibration that is kept has 4000\n";
+    let why =
+        "warning: node one (GPU-one-0) is noisy: copies reach 3000 GB/s, where the calibration that is kept has 4000\n";
     for round in 0..2 {
         cluster.home.kernel("softmax", "v1_baseline", &format!("edited {round}"));
         let ran = build();
@@ -69,7 +70,7 @@ fn a_device_that_was_disturbed_is_calibrated_again_before_it_measures_again() {
     cluster.set(&[node(&cluster, "one", &[H200])]);
     let build = || cluster.build("--as-device nvidia-h200 softmax/v1_baseline:bench").exits(0);
     cluster.home.write("../one/python/bin/strangers", "");
-    let why = "warning: node one is noisy: other processes on the GPU: 1\n";
+    let why = "warning: node one (GPU-one-0) is noisy: other processes on the GPU: 1\n";
     for round in 1..3 {
         cluster.home.kernel("softmax", "v1_baseline", &format!("edited {round}"));
         // A tune, if there is one, is a measurement, too.
@@ -97,7 +98,7 @@ fn a_calibration_of_a_noisy_node_is_named_once_another_one_is_faster() {
     cluster.set(&[fast]);
     cluster.home.kernel("softmax", "v1_baseline", "edited");
     build("softmax/v1_baseline:bench").says(
-        "warning: the calibration that is kept is noisy: copies reach 3000 GB/s, where node two has 4000. `t2t build --force calibrate` makes it anew\n",
+        "warning: the calibration that is kept is noisy: copies reach 3000 GB/s, where node two (GPU-two-0) has 4000. `t2t build --force calibrate` makes it anew\n",
     );
     build("--force calibrate").never_says("is noisy");
     cluster.home.kernel("softmax", "v1_baseline", "edited again");

@@ -1,6 +1,6 @@
 """A stand-in for Ray, for tests: a cluster whose nodes are processes of this machine, as `$FAKE_RAY/nodes.json` says at every moment.
 
-A node is `{"id", "name", "gpus", "environment"}`, with `"cpus"` if it has not 2. `fails` is why it fails whatever it is to run; what runs on one that is `frozen` never ends. Both tell their facts.
+A node is `{"id", "name", "gpus", "environment"}`, with `"cpus"` if it has not 2, and `"labels"` if it has some, which an action that takes a device has to select. `fails` is why it fails whatever it is to run; what runs on one that is `frozen` never ends. Both tell their facts.
 `$FAKE_RAY/ray.log` has a line for each start of a driver, for each blob that is sent, for each node that is asked for its facts, and for each action: `open ADDRESS`,
 `put LENGTH`, `ask NODE`, `run NODE`, or `run on cores of NODE`. Where there is a file `refuses`, it says why there is
 no cluster; where there is a file `cut`, what is cancelled goes on.
@@ -71,7 +71,8 @@ def nodes() -> list[dict[str, Any]]:
 
     def told(row: dict[str, Any]) -> dict[str, Any]:
         has = {"CPU": float(row.get("cpus", 2)), "GPU": float(row["gpus"])}
-        return {"NodeID": row["id"], "NodeManagerAddress": row["name"], "Alive": True, "Resources": has, "Labels": {}}
+        place = {"NodeID": row["id"], "NodeManagerAddress": row["name"]}
+        return {**place, "Alive": True, "Resources": has, "Labels": row.get("labels", {})}
 
     return [told(row) for row in rows()]
 
@@ -130,7 +131,10 @@ class remote:
         """Return it with the node that is to run it."""
         takes = options["num_gpus"], options["num_cpus"]
         assert options["max_retries"] == 0 and takes in ([(0, 0)] if self.function.__name__ == "facts" else [(1, 0), (0, 2)])
-        return remote(self.function, options["scheduling_strategy"])
+        where = options["scheduling_strategy"]
+        labels = [row.get("labels", {}) for row in rows() if row["id"] == where.node_id]
+        assert takes != (1, 0) or not labels or options.get("label_selector", {}) == labels[0]
+        return remote(self.function, where)
 
     def remote(self, *asked: Any) -> Ref:
         """Have it run."""
