@@ -110,8 +110,8 @@ pub(crate) fn settings(
     })
 }
 
-/// Draws what the values of this build's checks depend on.
-fn salt() -> String {
+/// Draws what the values of a build's checks depend on.
+pub(crate) fn salt() -> String {
     // The keys of a new hasher are random.
     format!("{:016x}", RandomState::new().build_hasher().finish())
 }

@@ -25,7 +25,7 @@ use t2t_store::store::lock::Lock;
 
 use super::cluster::{self, Join, Joined};
 use super::error::CliError;
-use super::{BuildArguments, Common, WatchArguments, context, executor, remote};
+use super::{BuildArguments, Common, WatchArguments, context, executor, remote, setup};
 use crate::engine::{self, Begins, InFlight, Nodes, Settings, Waker};
 use crate::reporter::{Bars, Screen, Verbosity, View, view};
 use crate::session::{KeptServers, Options, Probing, Session};
@@ -107,6 +107,7 @@ pub(crate) fn watch(common: &Common, arguments: WatchArguments) -> Result<u8, Cl
         code: None,
         last: BTreeSet::new(),
         failed: BTreeSet::new(),
+        next_salt: setup::salt(),
     };
     let ended = watching.until_left();
     watching.leave();
@@ -150,6 +151,8 @@ struct Watching<'a> {
     last: BTreeSet<Target>,
     /// What is rejected or lost.
     failed: BTreeSet<Target>,
+    /// What the values of the next round's checks depend on: while nothing is to be done, children draw some.
+    next_salt: String,
 }
 
 /// What nodes of a cluster lend to the rounds.
@@ -291,6 +294,13 @@ impl Watching<'_> {
         }
         self.lending = nodes.map_or(Lending::Nothing, Lending::Nodes);
         Ok(lent.opened())
+    }
+
+    /// Returns how a round of `session` is run.
+    fn settings(&mut self, session: &Session) -> Result<Settings, CliError> {
+        let settings = setup::settings(self.common, &self.arguments, session, &self.remote)?;
+        let salt = std::mem::replace(&mut self.next_salt, setup::salt());
+        Ok(cluster::on(self.lent(), Settings { salt, ..settings }))
     }
 
     /// Returns what nodes lend to the rounds, if they do.

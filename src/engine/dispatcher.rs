@@ -5,10 +5,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use serde_json::{Value, json};
 use t2t_host::pool::{Cancel, NoCall, Pool, Serving};
 use t2t_plan::dispatcher::{Beginning, Call, Command, Dispatcher, Event, Server, Wanted, of_a_check};
 use t2t_plan::functions::{Function, Queues};
-use t2t_protocol::{Finished, Request, ServerKind, WarmChild};
+use t2t_protocol::{Arguments, Finished, OfCheck, Part, Request, ServerKind, WarmChild};
 use t2t_store::fs;
 
 use super::job::Job;
@@ -19,6 +20,8 @@ use super::warm_pool;
 pub struct SharedDispatcher {
     dispatcher: Arc<Mutex<Dispatcher>>,
     granted: Arc<Mutex<BTreeMap<(ServerKind, String), Granted>>>,
+    /// What is known of the next check on the interpreter, if it is of the same variant as the last one.
+    likely: Arc<Mutex<Option<Arguments>>>,
 }
 
 /// The files and folders that a child may open. A sandbox grants those themselves, and not what takes their place.
@@ -36,7 +39,7 @@ impl SharedDispatcher {
     #[must_use]
     pub(super) fn new(jobs: usize, devices: usize, lent: usize) -> Self {
         let dispatcher = Dispatcher::new(jobs, devices).lent(lent);
-        Self { dispatcher: Arc::new(Mutex::new(dispatcher)), granted: Arc::default() }
+        Self { dispatcher: Arc::new(Mutex::new(dispatcher)), granted: Arc::default(), likely: Arc::default() }
     }
 
     /// Begins a build.
@@ -113,10 +116,20 @@ impl SharedDispatcher {
     }
 
     /// Has children ready for the next check on the interpreter, its candidate and its judge, once its server runs. For when nothing is to be done: they take time of the
-    /// cores while they get ready.
-    pub(crate) fn prepare_a_check(&self, pool: &Pool) -> Result<(), NoCall> {
-        let kind = ServerKind::Interpreter;
-        of_a_check().iter().try_for_each(|wanted| self.keep_ready(pool, kind, wanted, warm_pool::for_a_check))
+    /// cores while they get ready. With the `salt` of that check the candidate's child draws its inputs, where the check is of the same variant as the last one.
+    pub(crate) fn prepare_a_check(&self, pool: &Pool, salt: Option<&str>) -> Result<(), NoCall> {
+        let (kind, [candidate, judge]) = (ServerKind::Interpreter, of_a_check());
+        let likely = self.likely.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let likely = likely
+            .zip(salt)
+            .map(|(likely, salt)| json!(Arguments { part: Part::Check(OfCheck { salt: salt.to_owned() }), ..likely }));
+        self.keep_ready(pool, kind, &candidate, |key| warm_pool::for_a_check(key, json!(likely)))?;
+        self.keep_ready(pool, kind, &judge, |key| warm_pool::for_a_check(key, Value::Null))
+    }
+
+    /// Takes what a check on the interpreter came to know of the next one of its variant.
+    pub(super) fn note_likely(&self, likely: Arguments) {
+        *self.likely.lock().unwrap_or_else(PoisonError::into_inner) = Some(likely);
     }
 
     /// Ends the children that wait, some of which stayed, if files or folders that those may open were replaced: by a branch that was checked out, say, or a bundle that was laid out.

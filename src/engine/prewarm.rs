@@ -89,9 +89,10 @@ impl Run<'_, '_> {
     }
 }
 
-/// Has the servers run that the next build of this process needs, so that it does not wait for them. `in_flight` is what this one leaves.
-pub(crate) fn get_ready(session: &Session, in_flight: Option<&InFlight>) {
-    let pool = Arc::clone(&session.pool);
+/// Has the servers run that the next build of this process needs, so that it does not wait for them. `in_flight` is what this one leaves, `salt` that of the next one where it is
+/// known.
+pub(crate) fn get_ready(session: &Session, in_flight: Option<&InFlight>, salt: Option<&str>) {
+    let (pool, salt) = (Arc::clone(&session.pool), salt.map(str::to_owned));
     let dispatcher = in_flight.map(|in_flight| in_flight.dispatcher().clone()).unwrap_or_default();
     if session.toolchain.is_none() {
         return;
@@ -101,7 +102,8 @@ pub(crate) fn get_ready(session: &Session, in_flight: Option<&InFlight>) {
     std::thread::spawn(move || {
         // A failure is reported by the action that needs the server.
         if interprets {
-            let _ = pool.rest(ServerKind::Interpreter).and_then(|()| dispatcher.prepare_a_check(&pool));
+            let _ =
+                pool.rest(ServerKind::Interpreter).and_then(|()| dispatcher.prepare_a_check(&pool, salt.as_deref()));
         }
         let _ = pool.rest(ServerKind::Compiled);
         if has_devices {

@@ -6,7 +6,10 @@ use serde_json::Value;
 use t2t_plan::dispatcher::Caller;
 use t2t_plan::functions::{Queues, REHEARSE, START_DEVICE};
 use t2t_plan::imports;
-use t2t_protocol::{DEVICE, Declaration, Init, Input, RandomKind, ServerKind, WarmChild};
+use t2t_protocol::{
+    Arguments, DEVICE, Declaration, End, Finished, Init, Input, More, Progress, RandomKind, Reply, ServerKind,
+    ToRehearse, WarmChild,
+};
 
 use super::job::Job;
 
@@ -20,6 +23,20 @@ pub(super) fn caller(job: &Job) -> Caller<'_> {
         opens_files: job.arguments.op.as_ref().is_some_and(|op| op.reference.is_some() || opens_files(op)),
         awaited: job.ready,
     }
+}
+
+/// Returns what a child that gets ready for the candidate of the next check is told, where that is one of the same variant as `job`: what this check's candidate told of itself, `ran`.
+/// None where somebody's code or files would be opened before the request that they count for.
+pub(super) fn likely(job: &Job, ran: &Finished) -> Option<Arguments> {
+    let opens = caller(job).opens_files || job.arguments.op.as_ref().is_none_or(|op| op.cases.is_some());
+    if job.kind != ServerKind::Interpreter || opens {
+        return None;
+    }
+    let End::Reply(reply) = &ran.end else { return None };
+    let told: Progress = serde_json::from_value(Reply::of(reply).ok()?.documents.remove("ran")?).ok()?;
+    let Progress { constants, reach, configurations, .. } = told;
+    let more = More::Rehearsal(ToRehearse { constants, least: configurations.least, reached: reach.cases });
+    Some(Arguments { more, ..job.arguments.clone() })
 }
 
 /// Returns whether whoever judges an op opens files that hold values of inputs, or what says what must hold of random results.
@@ -49,12 +66,12 @@ pub(super) fn for_device(device: &str, cores: Option<&Vec<usize>>, key: String) 
     }
 }
 
-/// Returns how the children of a key get ready that serve checks on the interpreter.
-pub(super) fn for_a_check(key: String) -> WarmChild {
+/// Returns how the children of a key get ready that serve checks on the interpreter; `likely` is what they are told of the next one.
+pub(super) fn for_a_check(key: String, likely: Value) -> WarmChild {
     WarmChild {
         key,
         function: REHEARSE.to_owned(),
-        arguments: Value::Null,
+        arguments: likely,
         scratch: None,
         environment: [(DEVICE.to_owned(), String::new())].into(),
         cores: None,

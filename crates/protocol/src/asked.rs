@@ -285,6 +285,8 @@ pub enum More {
     Sample(ToSample),
     /// What writes a case.
     Repro(ToRepro),
+    /// What gets ready for a candidate.
+    Rehearsal(ToRehearse),
 }
 
 /// What a candidate is told.
@@ -293,6 +295,18 @@ pub enum More {
 pub struct ToCandidate {
     /// The folder made by prepare, or null.
     pub inputs: Option<String>,
+}
+
+/// What a child that gets ready for a candidate is told of the last one of the same variant, for which cases were found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ToRehearse {
+    /// The constants of the kernel's first launch.
+    pub constants: BTreeMap<String, i64>,
+    /// The smallest integers of its autotuner's configurations, or null.
+    pub least: Option<BTreeMap<String, i64>>,
+    /// The cases that reach what measured sizes launch.
+    pub reached: Vec<Reached>,
 }
 
 /// What a judge is told.

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use crate::{
     Against, Analysis, AnalysisFailure, Baseline, Bench, Calibration, Common, Declaration, Evidence, Failure, Launches,
     OfAnalyze, OfBaseline, OfBench, OfCheck, OfCompile, OfCompileCuda, OfRepro, OfScreen, OfSweep, OfTiming, OfVariant,
-    Profile, Progress, Protocol, Reply, Resources, Screen, Sweep, ToCandidate, ToFollow, ToJudge, ToRepro, ToSample,
-    TritonCache, Tune, Variant, Verdict,
+    Profile, Progress, Protocol, Reply, Resources, Screen, Sweep, ToCandidate, ToFollow, ToJudge, ToRehearse, ToRepro,
+    ToSample, TritonCache, Tune, Variant, Verdict,
 };
 
 mod python;
@@ -37,6 +37,7 @@ request!(CompileRequest, "What `compile.compile_variant` is told.": common: Comm
 request!(CompileCudaRequest, "What `compile_cuda.compile_cuda` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfCompileCuda);
 request!(CheckRequest, "What every child of a check is told, and `prepare.prepare`.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfCheck);
 request!(CandidateRequest, "What `candidate.run` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfCheck, more: ToCandidate);
+request!(RehearsalRequest, "What `ready.rehearse` is told of the check that is likely to come.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfCheck, more: ToRehearse);
 request!(JudgeRequest, "What `judge.judge` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfCheck, more: ToJudge);
 request!(FollowRequest, "What `judge.follow` is told.": common: Common, of_op: crate::OfOp, variant: OfVariant, part: OfCheck, more: ToFollow);
 request!(TimingRequest, "What whatever times an op is told.": common: Common, of_op: crate::OfOp, part: OfTiming);
@@ -71,6 +72,7 @@ pub fn schema() -> Value {
         CompileCudaRequest,
         CheckRequest,
         CandidateRequest,
+        RehearsalRequest,
         JudgeRequest,
         FollowRequest,
         TimingRequest,

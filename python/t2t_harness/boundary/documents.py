@@ -1737,6 +1737,42 @@ class Reference(TypedDict):
     """The workspace, absolute. In requests alone, and in no key."""
 
 
+@final
+class RehearsalRequest(TypedDict):
+    """What `ready.rehearse` is told of the check that is likely to come."""
+
+    constants: dict[str, int]
+    """The constants of the kernel's first launch."""
+    deadline_s: float
+    """How long the action may take, in seconds."""
+    devices: list[DeviceRow]
+    """The rows of the device table that are compiled for; on the interpreter a wrapper is told the properties of the first."""
+    is_told_of_quiet: bool
+    """Whether the file `quiet` will say when nothing disturbs a measurement."""
+    lane: Lane
+    """Where kernel code runs."""
+    least: dict[str, int] | None
+    """The smallest integers of its autotuner's configurations, or null."""
+    model: str
+    """The device class: `interpreter`, or the model's id."""
+    op: Declaration
+    """The op."""
+    reached: list[Reached]
+    """The cases that reach what measured sizes launch."""
+    root: str
+    """The workspace, absolute."""
+    salt: str
+    """What values of inputs depend on."""
+    scratch: str
+    """Absolute: the child's working directory, `TMPDIR`, and the only folder it may write."""
+    timed_until: int | None
+    """Until when this build timed the device last, in nanoseconds of the monotonic clock; null where it did not."""
+    variant: Variant
+    """The variant."""
+    warm: list[str]
+    """Absolute paths of archives of compiled kernels and their launchers, which are unpacked into `TRITON_CACHE_DIR`, on a device each when Triton looks for it; empty but there and in a compile."""
+
+
 Reply = TypedDict(
     "Reply",
     {

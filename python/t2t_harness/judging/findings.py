@@ -54,7 +54,7 @@ def find(
             return None
         return Finding(record["class"], record["message"], record=record)
     try:
-        tensors = kept.load(Path(trial.request["candidate"]) / "outputs" / f"{position}.safetensors")
+        tensors = kept.of_case(Path(trial.request["candidate"]) / "outputs", position, facts.get("at"))
         found = find_in(trial, case, row, facts["runs"], tensors, given, right)
         return aliased(facts) if found is None else found
     except (KeyError, IndexError, AttributeError, OSError, ValueError, TypeError, RuntimeError) as error:

@@ -1,12 +1,15 @@
-"""The judgments of a check whose candidate still runs, kept from one request to the next in a process that stays.
+"""The judgments of a check whose candidate still runs, kept until it has ended, in a process that stays for the next request.
 
 They count only if, at the end, the cases and their facts are those that the finished candidate has reported.
 """
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from t2t_harness.cases.cases import Case
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from t2t_harness.judging.told import Facts
 
 OVER = "over"
-"""The file in the scratch folder of a request to follow that says that the candidate has ended."""
+"""The file in the scratch folder of a request to follow that says how the candidate has ended, as JSON; null where it runs again."""
 
 LOOK_S = 0.001
 """The pause between two looks at the candidate's progress."""
@@ -87,3 +90,10 @@ def begun(request: JudgeRequest) -> Begun | None:
     found = next((one for one in _begun if one.attempt == request.get("attempt")), None)
     _begun.clear()
     return found
+
+
+def waited_for(over: Path) -> CandidateEnd | None:
+    """Returns how the candidate has ended, as `over` says once it is there; None where it runs again."""
+    while not over.exists():
+        time.sleep(LOOK_S)
+    return cast("CandidateEnd | None", json.loads(over.read_text(encoding="utf-8")))

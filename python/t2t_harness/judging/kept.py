@@ -1,4 +1,5 @@
-"""Results in a file that `safetensors` reads, written one after the other as they are made, or at once where they are few bytes.
+"""Results in a file that `safetensors` reads, written one after the other as they are made, or at once where they are few bytes. What is few bytes of many cases lies in one file: on some
+file systems a new file takes as long as the case (ext4 passes over each file that went away in the last minutes).
 
 From a device they come through one piece of pinned memory, to which a device copies at full speed, and go straight into the file: no memory as large
 as a result is allocated in between. The file is opened anew for each, since a kernel may close open descriptors. torch is imported only inside
@@ -12,7 +13,7 @@ import functools
 import json
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,9 @@ ALIGNED = 8
 SMALL = 2 << 20
 """The size of a file that is read whole."""
 
+PACK = "small"
+"""The file in a candidate's folder with the results of all cases that have few bytes of them: for each what a file of its own would hold, one after the other."""
+
 DTYPES = {
     "bool": "BOOL",
     "uint8": "U8",
@@ -57,10 +61,12 @@ DTYPES = {
 
 
 class Writer:
-    """A file in the making."""
+    """A file in the making, or the next part of the file `pack`, where there is one and the results have few bytes."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, pack: Path | None = None) -> None:
+        self.path, self.pack = path, pack
+        self.at: list[int] | None = None
+        """Where they begin and end in the pack, in bytes, once they are there."""
         self.entries: dict[str, dict[str, object]] = {}
         self.end = 0
         """Bytes of results so far."""
@@ -98,7 +104,12 @@ class Writer:
         text = json.dumps(self.entries).encode()
         if self.held is not None:
             text = text.ljust(-(-len(text) // ALIGNED) * ALIGNED)
-            files.put(self.path, struct.pack("<Q", len(text)) + text + self.held)
+            whole = struct.pack("<Q", len(text)) + text + self.held
+            if self.pack is None or len(whole) > SMALL:
+                files.put(self.path, whole)
+            else:
+                begin = files.put(self.pack, whole, appends=True)
+                self.at = [begin, begin + len(whole)]
             return
         if len(text) > HEADER:
             # Of hundreds of results.
@@ -170,6 +181,25 @@ def staging() -> torch.Tensor:
         return torch.empty(PIECE, dtype=torch.uint8, pin_memory=True)
     except RuntimeError:
         return torch.empty(PIECE, dtype=torch.uint8)
+
+
+def of_case(folder: Path, position: int, at: Sequence[int] | None) -> dict[str, torch.Tensor]:
+    """Returns the results of case number `position` that a candidate left in `folder`: in a file of its own, or from `at[0]` to `at[1]` in the pack, in bytes. Raises OSError, TypeError or
+    ValueError where it holds none."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load as loaded
+
+    if at is None:
+        return load(folder / f"{position}.safetensors")
+    begin, end = at
+    if not 0 <= begin <= end <= begin + SMALL:
+        raise ValueError(f"no part of a file: {begin} to {end}")
+    with open(folder / PACK, "rb", opener=progress.regular) as file:
+        part = os.pread(file.fileno(), end - begin, begin)
+    try:
+        return loaded(part)
+    except SafetensorError as error:
+        raise ValueError(str(error)) from error
 
 
 def load(path: Path) -> dict[str, torch.Tensor]:

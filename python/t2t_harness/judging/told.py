@@ -76,6 +76,8 @@ class Facts(TypedDict, total=False):
     """The lengths that it ran with, where they are not its own."""
     runs: dict[str, Run]
     """By label (cases/runs.py)."""
+    at: list[int]
+    """Where its results lie in the file for those of few bytes."""
     aliased: bool
     """Whether the second run's result lies in memory of the first's, which was still held."""
     failure: Failure

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import budget, calling, cases, inputs, pace, reach, seeds
+from t2t_harness.cases import beforehand, budget, calling, cases, inputs, pace, reach, seeds
 from t2t_harness.cases import programs as grids
 from t2t_harness.cases.runs import REVERSED, UPDATED
 from t2t_harness.counting import counting, streams
@@ -137,7 +137,9 @@ def run_once(
     declaration, backward = bench.request["op"], bool(bench.request["op"]["backward"])
     device = "cuda" if bench.lane == "cuda" else "cpu"
     with spans.work(device):
-        given = inputs.inputs_of(declaration, case, device, bench.request["inputs"])
+        given = beforehand.taken(declaration, case, device)
+        if given is None:
+            given = inputs.inputs_of(declaration, case, device, bench.request["inputs"])
     guarded = None
     if bench.lane == "cuda":
         guarded = guards.Guards(partial(watch.poison, run=int(label == "b")))

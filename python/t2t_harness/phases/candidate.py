@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import (
+    beforehand,
     bindings,
     block_edges,
     budget,
@@ -56,7 +57,7 @@ EVERY = ("edge/above-", "edge/multiple-")
 @spans.told
 @queues.in_one
 def run(request: CandidateRequest) -> Reply:
-    """Returns the reply with the document `ran`; leaves `outputs/N.safetensors` for each case, and its progress beside them.
+    """Returns the reply with the document `ran`; leaves the results of each case in `outputs/` (`kept.of_case`), and its progress beside them.
 
     What a kernel raises is recorded and not raised; SystemExit ends the process, as any process of the kernel's would
     end. In a process with one queue a kernel that wants another stream is not called on: the reply is `queues.AGAIN`.
@@ -119,6 +120,7 @@ def _lacks_entry(error: BaseException, request: CandidateRequest) -> bool:
 def run_cases(bench: called.Bench, state: Progress) -> None:
     """Runs all cases in order; an exception in one ends the run, unless it is an edge, which torch may refuse as
     well, and the device can be used further."""
+    beforehand.keep_for(bench.request["op"])
     drawn = salt(bench.request)
     listed = cases.salted(prepared_cases(bench.request, bench.request["inputs"]), drawn)
     tuned = tuned_cases(listed)

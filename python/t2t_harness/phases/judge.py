@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_special, bindings, block_edges, cases, inputs, naming, probes, reach, seeds
-from t2t_harness.cases.prepared import prepared_cases, salt
+from t2t_harness.cases import arguments_special, cases, inputs, listing, naming, probes, seeds
 from t2t_harness.faults import failure, memory
 from t2t_harness.judging import (
     comparing,
@@ -58,6 +57,11 @@ def judge(request: JudgeRequest) -> Reply:
 
     `prepared` (null where nothing was to prepare) and `candidate` are the scratch folders of the other two children, `end` tells how the candidate's ended.
     """
+    return judged(request)
+
+
+def judged(request: JudgeRequest) -> Reply:
+    """Returns what `judge` does. Cases that this process has judged while the candidate ran are not judged again."""
     begun = following.begun(request)
     try:
         trial = Trial(request, progress.read(Path(request["candidate"]) / "outputs"))
@@ -82,44 +86,38 @@ def judge(request: JudgeRequest) -> Reply:
 @spans.told
 @memory.let_go
 def follow(request: FollowRequest) -> Reply:
-    """Judges cases while the candidate runs, which goes on with others meanwhile, and returns a reply without documents once it has ended. What was judged is for the request to
-    `judge` that this process gets next; where another process gets it, or the candidate told of something else in the end, all is judged there.
+    """Judges cases while the candidate runs, which goes on with others meanwhile, and returns what `judge` does once it has ended.
+
+    Where the candidate is to run again the reply has no documents. Where it told of something else in the end than of what was judged, all is judged again.
     """
     reader = progress.Reader(Path(request["candidate"]) / "outputs")
     begun = following.begin(request, Trial({**request, "end": following.RUNS}, reader.found))
     over = Path(request["scratch"]) / following.OVER
     known: list[cases.Case] = []
     with contextlib.suppress(progress.Malformed):
-        while True:
-            is_over = over.exists()
+        while not over.exists():
             has_more = reader.more()
             state, begun.trial.told = reader.found.state, reader.found
             if len(known) < state["listed"]:
                 known = begun.listed_by(state, listed_cases)[: state["listed"]]
-            while not is_over and len(begun.cases) < len(known) and len(begun.cases) in reader.found.facts:
+            while not over.exists() and len(begun.cases) < len(known) and len(begun.cases) in reader.found.facts:
                 position = len(begun.cases)
                 begun.add(known[position], reader.found.facts[position])
                 judge_case(begun.trial, known[position], position)
-                is_over = over.exists()
-            if is_over or state["is_over"]:
-                break
             if not has_more:
                 time.sleep(following.LOOK_S)
-    return {"outcome": "passed", "class": None, "cites": False, "documents": {}, "files": {}}
+    end = following.waited_for(over)
+    if end is None:
+        return {"outcome": "passed", "class": None, "cites": False, "documents": {}, "files": {}}
+    return judged({**request, "end": end})
 
 
 def listed_cases(trial: Trial) -> list[cases.Case]:
-    """Returns the prepared cases, and the edges around the constants that the candidate's first launch had."""
-    listed = prepared_cases(trial.request, trial.request["prepared"])
-    constants = {str(name): int(value) for name, value in trial.told.state["constants"].items()}
-    limit = bindings.limit_of(trial.request["lane"])
-    least = trial.told.state["configurations"].get("least", {})
-    edges = block_edges.length_edges(trial.declaration, constants, limit, least)
-    reaching = reach.cases_of(
-        trial.declaration, trial.told.state["reach"]["cases"], bindings.reach_limit(trial.request["lane"])
-    )
-    known = list(cases.unique([*listed, *edges, *reaching]))
-    return cases.salted([*known, *probes.cases_of(trial.request, known)], salt(trial.request))
+    """Returns all cases of a trial, by what its candidate told of the kernel."""
+    state = trial.told.state
+    constants = {str(name): int(value) for name, value in state["constants"].items()}
+    least = state["configurations"].get("least", {})
+    return listing.listed(trial.request, trial.request["prepared"], constants, least, state["reach"]["cases"])
 
 
 def judge_case(trial: Trial, case: cases.Case, position: int) -> None:

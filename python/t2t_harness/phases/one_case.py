@@ -62,7 +62,7 @@ def run_in_budget(bench: called.Bench, case: cases.Case, position: int, state: P
     facts: Facts = {"name": case.name, "status": "ran", "reason": None, "runs": {}}
     if case is not asked:
         facts["binding"] = case.binding
-    results = kept.Writer(bench.folder / f"{position}.safetensors")
+    results = kept.Writer(bench.folder / f"{position}.safetensors", bench.folder / kept.PACK)
     try:
         # The first configuration twice, on fresh memory with other contents; then one run per further configuration.
         held: list[torch.Tensor] = []
@@ -109,6 +109,8 @@ def run_in_budget(bench: called.Bench, case: cases.Case, position: int, state: P
     bench.budget.note(case, size, len(facts.get("runs", ())), before)
     if facts["status"] == "ran":
         results.close()
+        if results.at is not None:
+            facts["at"] = results.at
         bench.pace.note(size, (time.process_time() - began) / len(facts["runs"]))
     state["constants"] = bench.constants or {}
     state["configurations"] = {"tried": bench.tried, "dropped": bench.dropped, "least": bench.least}

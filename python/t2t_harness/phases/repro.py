@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import bindings, block_edges, cases, inputs, naming, probe_corners, probes, reach
-from t2t_harness.cases.prepared import prepared_cases, salt
+from t2t_harness.cases import cases, inputs, listing, naming, probe_corners
 from t2t_harness.cuda import t2t_cuda
 from t2t_harness.judging import comparing, corners, findings, oracle, tolerance
 from t2t_harness.op import declaration as declared
@@ -62,13 +61,9 @@ def write(request: ReproRequest) -> Reply:
 
 def listed_cases(request: ReproRequest) -> list[cases.Case]:
     """Returns all cases of the check, in its order, with the lengths that they had in the last one."""
-    declaration, lane = request["op"], request["lane"]
     constants = {str(name): int(value) for name, value in request["constants"].items()}
-    edges = block_edges.length_edges(declaration, constants, bindings.limit_of(lane), request.get("least"))
-    reaching = reach.cases_of(declaration, request["reached"], bindings.reach_limit(lane))
-    known = list(cases.unique([*prepared_cases(request, request["prepared"]), *edges, *reaching]))
-    listed = cases.salted([*known, *probes.cases_of(request, known)], salt(request))
-    return [cases.as_told(declaration, case, request["bindings"].get(case.name)) for case in listed]
+    listed = listing.listed(request, request["prepared"], constants, request.get("least"), request["reached"])
+    return [cases.as_told(request["op"], case, request["bindings"].get(case.name)) for case in listed]
 
 
 def written(request: ReproRequest, case: cases.Case) -> dict[str, str]:

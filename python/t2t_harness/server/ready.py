@@ -19,7 +19,13 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import BaselineRequest, CandidateRequest, Declaration, JudgeRequest
+    from t2t_harness.boundary.documents import (
+        BaselineRequest,
+        CandidateRequest,
+        Declaration,
+        JudgeRequest,
+        RehearsalRequest,
+    )
     from t2t_harness.judging.told import Facts
     from t2t_harness.sources.entry import Entry
 
@@ -139,9 +145,9 @@ def compile_ahead(request: BaselineRequest) -> None:
     gc.freeze()
 
 
-def rehearse() -> None:
+def rehearse(request: RehearsalRequest | None = None) -> None:
     """Does what the children of a check on the interpreter do, with an op and a kernel of its own: what is made, looked up or copied the first time is so
-    before a request waits for it. Ends early where one does.
+    before a request waits for it. For the check of the `request`, which may come, it draws inputs. Ends early where one does.
 
     Nothing else stays: no file is written, no thread begun, nothing said, and neither `triton.language` nor `torch.cuda` is other than before. Raises
     RuntimeError where there is a thread.
@@ -149,7 +155,7 @@ def rehearse() -> None:
     import torch
 
     torch.set_num_threads(1)
-    with warnings.catch_warnings(), contextlib.closing(rehearsed()) as parts:
+    with warnings.catch_warnings(), contextlib.closing(rehearsed(request)) as parts:
         # A warning that is given here would not be given again.
         warnings.simplefilter("ignore")
         while not is_awaited() and next(parts, None) is not None:
@@ -169,8 +175,26 @@ def is_awaited() -> bool:
     return bool(t2t_worker.is_awaited())
 
 
-def rehearsed() -> Generator[str]:
-    """Runs the cases of a check as a candidate does, then judges what one returned, part by part; yields what it does next."""
+def drawn_beforehand(request: RehearsalRequest) -> Generator[str]:
+    """Lists the cases of the check that is likely to come, as a candidate does, and draws their inputs; yields what it does next."""
+    from t2t_harness.cases import beforehand, cases, listing
+    from t2t_harness.phases import called
+
+    declaration = request["op"]
+    yield "the likely op"
+    called.own_operations(declaration)
+    yield "its cases"
+    listed: list[cases.Case] = []
+    # The last candidate told of its launches, and what it told may be anything.
+    with contextlib.suppress(Exception):
+        listed = listing.listed(request, None, request["constants"], request["least"], request["reached"])
+    yield from beforehand.draw(declaration, listed)
+
+
+def rehearsed(request: RehearsalRequest | None = None) -> Generator[str]:
+    """Runs the cases of a check as a candidate does, then judges what one returned, part by part; yields what it does next. After the first case it draws inputs for the `request`, if
+    there is one.
+    """
     from t2t_harness.cases import block_edges, budget, cases, inputs, pace, probes
     from t2t_harness.judging import files, findings, kept, oracle, progress
     from t2t_harness.judging.trial import Trial, blank_row
@@ -213,6 +237,8 @@ def rehearsed() -> Generator[str]:
         for label in "ab":
             yield f"run {label}"
             called.run_once(bench, case, label, 0, facts, keep)
+        if request is not None:
+            yield from drawn_beforehand(request)
         yield "the cases"
         state = progress.blank()
         listed = [case, *cases.fixed_edges(DECLARATION), *block_edges.length_edges(DECLARATION, bench.constants or {})]
@@ -221,7 +247,7 @@ def rehearsed() -> Generator[str]:
         for position, one in enumerate(listed):
             yield one.name
             # Nothing is written: a case of this op is small, and what would be left of it goes through here.
-            files.put = _nothing
+            files.put = _nowhere
             try:
                 ran = one_case.run_case(bench, one, position, state, every=False)
                 bench.over.append((position, ran))
@@ -239,3 +265,7 @@ def rehearsed() -> Generator[str]:
 
 def _nothing(*_: object, **__: object) -> None:
     return None
+
+
+def _nowhere(*_: object, **__: object) -> int:
+    return 0

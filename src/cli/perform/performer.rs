@@ -225,7 +225,7 @@ impl<'a> Performer<'a> {
     /// Has the servers that it has get ready for the next action.
     pub(super) fn get_ready(&self) {
         if let Some(left) = &self.left {
-            engine::get_ready(&left.session, Some(&left.in_flight));
+            engine::get_ready(&left.session, Some(&left.in_flight), None);
         }
     }
 }

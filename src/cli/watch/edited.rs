@@ -15,7 +15,7 @@ use crate::cli::answer::{self, CACHE, Told};
 use crate::cli::edit::{Ahead, Opened};
 use crate::cli::edits::Edits;
 use crate::cli::unchanged::{self, Since};
-use crate::cli::{cluster, context, executor, setup};
+use crate::cli::{context, executor};
 use crate::engine::{Begins, Ended, InFlight, Report};
 use crate::reporter::View;
 use crate::session::{Options, Probing, Session};
@@ -69,21 +69,22 @@ impl Watching<'_> {
     fn build_part(&mut self, edits: Edits<'_>, place: &NoopCache, since: Instant) -> Short {
         let look = || Short::Look(Ahead::default());
         let Some((old, _)) = &self.picked else { return look() };
-        let (pool, toolchain) = (Some(Arc::clone(&old.pool)), old.toolchain.clone());
+        let (servers, toolchain) = (Arc::clone(&old.pool), old.toolchain.clone());
+        let pool = Some(Arc::clone(&servers));
         let executor = executor::given(self.arguments.on.as_deref());
         let known = context::options(self.common, &self.root, Probing::Known);
         let options = Options { executor, pool, toolchain, ..known };
         let opened = Opened::open(&self.arguments, edits, &self.root, &options, &self.interrupt);
-        let Some(mut opened) = opened.filter(|opened| Arc::ptr_eq(&opened.session.pool, &old.pool)) else {
+        let Some(mut opened) = opened.filter(|opened| Arc::ptr_eq(&opened.session.pool, &servers)) else {
             return look();
         };
-        let settings = setup::settings(self.common, &self.arguments, &opened.session, &self.remote);
-        let Ok(settings) = settings.map_err(drop) else { return look() };
-        let settings = cluster::on(self.lent(), settings);
+        let Ok(settings) = self.settings(&opened.session) else { return look() };
         if settings.remote.is_some() {
             return look();
         }
-        self.relevance.extend(old);
+        if let Some((old, _)) = &self.picked {
+            self.relevance.extend(old);
+        }
         opened.session.pool.begin_build();
         self.settings = Some(settings.clone());
         let ops = opened.telling.ops();

@@ -13,7 +13,7 @@ use super::inbox::{Again, Due};
 use super::{WRITTEN, Watching, is_relevant};
 use crate::cli::edit::Ahead;
 use crate::cli::error::CliError;
-use crate::cli::{cluster, setup, totals};
+use crate::cli::{setup, totals};
 use crate::engine::{self, Begins, Command, Control, Ended, Report, Settings};
 use crate::reporter::View;
 use crate::session::Session;
@@ -21,8 +21,8 @@ use crate::session::Session;
 impl Watching<'_> {
     /// Builds the whole. Of it, `ahead` was built in this round before.
     pub(super) fn build(&mut self, session: Session, mut wanted: Wanted, due: &Due, since: Instant, ahead: &Ahead) {
-        let settings = match setup::settings(self.common, &self.arguments, &session, &self.remote) {
-            Ok(settings) => cluster::on(self.lent(), settings),
+        let settings = match self.settings(&session) {
+            Ok(settings) => settings,
             Err(error) => return self.fail(&error),
         };
         self.settings = Some(settings.clone());
@@ -166,7 +166,7 @@ impl Watching<'_> {
         self.view.borrow_mut().report(&Event::Finished { tally, wall: since.elapsed(), exit_code: code });
         // What the next save asks for first runs on a node.
         if self.lent().is_none() {
-            engine::get_ready(session, self.in_flight.as_ref());
+            engine::get_ready(session, self.in_flight.as_ref(), Some(&self.next_salt));
         }
     }
 }

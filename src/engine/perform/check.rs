@@ -1,28 +1,34 @@
 //! A check: who prepares, runs and judges it, and what becomes of what they leave.
 
 use std::cell::RefCell;
-use std::sync::mpsc::channel;
+use std::io;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use serde_json::json;
 use t2t_host::cores;
 use t2t_host::pool::{Cancel, NoCall};
 use t2t_plan::functions;
 use t2t_protocol::{End, Fault, Finished, More, ToCandidate, ToFollow, ToJudge};
 use t2t_store::fs;
 
-use super::end::{conclude, described, has_passed, not_judged, unjudged};
+use super::end::{conclude, described, has_passed, not_judged, reply_of, unjudged};
 use super::step::{Step, asks_again, text};
 use super::{Calls, Performed};
 use crate::engine::inputs::Inputs;
 use crate::engine::job::Job;
 use crate::engine::warm_pool;
 
-/// The file that tells a judge which follows a candidate that this one has ended.
+/// The file that tells a judge which follows a candidate how this one has ended.
 const OVER: &str = "over";
 
-/// How long it is waited for then: it stops after the case that it judges.
+/// How long it is waited for where it has nothing to judge: it stops after the case that it judges.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether an action was cancelled meanwhile.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs a check: the inputs of the op's own cases are prepared, where it has any, the candidate runs, its outputs are judged, by children that share nothing but folders.
 pub(super) fn check(job: &Job, calls: &Calls) -> Performed {
@@ -40,8 +46,10 @@ pub(super) fn check(job: &Job, calls: &Calls) -> Performed {
     };
     // Tells what a judge has judged of this candidate from what it has of another that ran in the same folder.
     let mut attempt = cores::monotonic();
-    let first = follower(job, &candidate, attempt)
-        .map_or_else(|| candidate.first(calls), |judge| both(&candidate, &judge, calls));
+    let (first, followed) = match follower(job, &candidate, attempt) {
+        Some(judge) => both(&candidate, &judge, calls),
+        None => (candidate.first(calls), None),
+    };
     let ran = first.and_then(|first| {
         if !asks_again(&first) {
             return Ok(first);
@@ -56,27 +64,12 @@ pub(super) fn check(job: &Job, calls: &Calls) -> Performed {
     if let Some(Fault::Machine(reason)) = ran.end.fault() {
         return Performed::lost(reason);
     }
-    let judge = Step {
-        job,
-        name: "judge",
-        function: &functions::JUDGE,
-        more: More::Judge(Box::new(ToJudge {
-            prepared: folder.as_deref().map(text),
-            candidate: text(&candidate.folder()),
-            attempt,
-            end: described(&ran),
-        })),
-        read: folder.into_iter().chain([candidate.folder()]).collect(),
-    };
-    let judged = match judge.run(calls) {
-        Ok(finished) => finished,
-        Err(error) => return Performed::lost(error.to_string()),
-    };
-    let mut performed = match judged.end {
-        End::Reply(_) => conclude(judge.function, &judge.folder(), judged),
-        // No kernel code is in that process: torch, or the reference, has died of a case, and there is nothing to judge by.
-        End::Signal(_) if matches!(judged.end.fault(), Some(Fault::Kernel(_))) => not_judged(judged),
-        _ => unjudged(judged),
+    if let Some(likely) = warm_pool::likely(job, &ran) {
+        calls.dispatcher.note_likely(likely);
+    }
+    let mut performed = match followed {
+        Some(performed) => performed,
+        None => judged(job, calls, &candidate, folder, attempt, &ran),
     };
     performed.opened.extend(ran.opened);
     if let Some(inputs) = prepared {
@@ -86,7 +79,40 @@ pub(super) fn check(job: &Job, calls: &Calls) -> Performed {
     performed
 }
 
-/// Returns the judge that judges what the candidate has left of each case while it runs the next one, where it stays for the request to judge them all, and there is room for it.
+/// Has a candidate that `ran` judged after its end. `prepared` is the folder of the op's own cases.
+fn judged(
+    job: &Job,
+    calls: &Calls,
+    candidate: &Step,
+    prepared: Option<PathBuf>,
+    attempt: u64,
+    ran: &Finished,
+) -> Performed {
+    let judge = Step {
+        job,
+        name: "judge",
+        function: &functions::JUDGE,
+        more: More::Judge(Box::new(ToJudge {
+            prepared: prepared.as_deref().map(text),
+            candidate: text(&candidate.folder()),
+            attempt,
+            end: described(ran),
+        })),
+        read: prepared.into_iter().chain([candidate.folder()]).collect(),
+    };
+    let judged = match judge.run(calls) {
+        Ok(finished) => finished,
+        Err(error) => return Performed::lost(error.to_string()),
+    };
+    match judged.end {
+        End::Reply(_) => conclude(judge.function, &judge.folder(), judged),
+        // No kernel code is in that process: torch, or the reference, has died of a case, and there is nothing to judge by.
+        End::Signal(_) if matches!(judged.end.fault(), Some(Fault::Kernel(_))) => not_judged(judged),
+        _ => unjudged(judged),
+    }
+}
+
+/// Returns the judge that judges what the candidate has left of each case while it runs the next one, where it may stay for other actions, and there is room for it.
 /// On a device a candidate waits for its host most of the time, and nothing is timed.
 fn follower<'a>(job: &'a Job, candidate: &Step, attempt: u64) -> Option<Step<'a>> {
     let has_room = job.has_room || job.device.is_some();
@@ -100,28 +126,64 @@ fn follower<'a>(job: &'a Job, candidate: &Step, attempt: u64) -> Option<Step<'a>
     })
 }
 
-/// Runs a candidate for the first time, and its judge beside it, and returns how the candidate ended. What becomes of the judge is of no consequence.
-fn both(candidate: &Step, judge: &Step, calls: &Calls) -> Result<Finished, NoCall> {
+/// Runs a candidate for the first time, and its judge beside it. Returns how the candidate ended, and the verdict, where the judge came to one.
+fn both(candidate: &Step, judge: &Step, calls: &Calls) -> (Result<Finished, NoCall>, Option<Performed>) {
     let (pool, dispatcher, cancel) = (calls.pool, calls.dispatcher, Cancel::default());
     let (sender, ended) = channel();
     thread::scope(|scope| {
         let follows = cancel.clone();
         scope.spawn(move || {
             let own = Calls { pool, dispatcher, cancel: &follows, times: RefCell::default() };
-            // It judges nothing that is not judged again where it fails.
-            let _ = judge.run(&own);
-            let _ = sender.send(own.times.into_inner());
+            // Where it fails, all is judged again by another call.
+            let judged = judge.run(&own);
+            let _ = sender.send((own.times.into_inner(), judged.ok()));
         });
         let ran = candidate.first(calls);
-        let has_ended = ran.is_ok()
-            && fs::make_folder(&judge.folder()).is_ok()
-            && fs::write(&judge.folder().join(OVER), &[]).is_ok();
-        match ended.recv_timeout(if has_ended { PATIENCE } else { Duration::ZERO }) {
-            Ok(times) => calls.times.borrow_mut().children.extend(times.children),
-            Err(_) => pool.cancel(&cancel),
-        }
-        ran
+        let is_judged = match &ran {
+            Ok(ran) => tell_end(judge, ran).ok(),
+            Err(_) => None,
+        };
+        let performed = if let Some((times, judged)) = received(&ended, is_judged, calls.cancel) {
+            calls.times.borrow_mut().children.extend(times.children);
+            let judged = judged.filter(|judged| is_judged == Some(true) && has_documents(judged));
+            judged.map(|judged| conclude(judge.function, &judge.folder(), judged))
+        } else {
+            pool.cancel(&cancel);
+            None
+        };
+        (ran, performed)
     })
+}
+
+/// Tells a judge that follows a candidate how that has ended. Returns whether it is to judge that: where the candidate runs again it leaves.
+fn tell_end(judge: &Step, ran: &Finished) -> io::Result<bool> {
+    let is_judged = !asks_again(ran) && !matches!(ran.end.fault(), Some(Fault::Machine(_)));
+    let end = is_judged.then(|| described(ran));
+    fs::make_folder(&judge.folder())?;
+    fs::write(&judge.folder().join(OVER), json!(end).to_string().as_bytes())?;
+    Ok(is_judged)
+}
+
+/// Waits for the judge that follows a candidate, which has a time limit of its own; only shortly where it has nothing to judge, and not once `cancel` is set, or where it was told nothing.
+fn received<T>(ended: &Receiver<T>, is_judged: Option<bool>, cancel: &Cancel) -> Option<T> {
+    let since = Instant::now();
+    loop {
+        let may_wait = match is_judged {
+            Some(true) => !cancel.is_set(),
+            Some(false) => since.elapsed() < PATIENCE,
+            None => false,
+        };
+        match ended.recv_timeout(if may_wait { LOOK } else { Duration::ZERO }) {
+            Ok(received) => return Some(received),
+            Err(RecvTimeoutError::Timeout) if may_wait => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Returns whether a judge came to a verdict.
+fn has_documents(judged: &Finished) -> bool {
+    reply_of(judged).is_some_and(|reply| !reply.documents.is_empty())
 }
 
 /// Returns the inputs of the op's own cases, which the check of another variant may have prepared. They are the same for all.

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{build, machine, uuid};
+use super::{build, machine, on, uuid};
 use crate::project::Project;
 
 /// Returns the attempts that judges were told of, by action and function, in order.
@@ -57,4 +57,18 @@ fn nothing_counts_that_was_judged_of_a_candidate_which_ran_again_with_all_queues
     assert!(followed < judged, "{followed} {judged}");
     let (followed, judged) = of_softmax(&project, "v1_baseline");
     assert_eq!(followed, judged);
+}
+
+#[test]
+fn a_judge_that_followed_a_candidate_to_its_end_judges_it_and_is_asked_once() {
+    let project = machine(1);
+    project.kernel("softmax", "v1_baseline", "FOLLOWED; REJECT mismatch");
+    project.kernel("softmax", "v2_tiling", "FOLLOWED");
+    let ran = project.run(&mut on(&project, &project, "build")).exits(1);
+    ran.says("rejected (mismatch)").says("bench softmax/v2_tiling … passed");
+    let attempts = attempts(&project);
+    for variant in ["v1_baseline", "v2_tiling"] {
+        let called = |function: &str| attempts.get(&(format!("softmax/{variant}:check"), format!("judge:{function}")));
+        assert_eq!((called("follow").map(Vec::len), called("judge")), (Some(1), None), "{attempts:?}");
+    }
 }

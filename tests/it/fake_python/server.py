@@ -292,8 +292,10 @@ class Call:
         if self.function.startswith("judge:"):
             self.log_judge()
         if self.function == "judge:follow":
-            # There is nothing that it could judge before the candidate ends.
-            return {"reply": passed({})}
+            if "FOLLOWED" not in self.marks:
+                # There is nothing that it could judge before the candidate ends. Somebody else judges then.
+                return {"reply": passed({})}
+            self.request["end"] = self.end_of_candidate()
         note(f"{self.target()} {self.function}")
         answer = ANSWERS[self.function]
         began = time.monotonic_ns()
@@ -313,6 +315,13 @@ class Call:
         if SPANS.exists():
             note(f"span {os.getpid()} {began} {time.monotonic_ns()} {self.target()}")
         return {"reply": reply}
+
+    def end_of_candidate(self) -> object:
+        """Return how the candidate has ended, once it has."""
+        over = Path(self.common["scratch"]) / "over"
+        while not over.exists():
+            time.sleep(0.005)
+        return json.loads(over.read_text())
 
     def device(self) -> str:
         """Return the UUID of the device that this call sees, or nothing."""
@@ -873,6 +882,7 @@ ANSWERS = {
     "prepare:prepare": prepare,
     "candidate:run": candidate,
     "judge:judge": judge,
+    "judge:follow": judge,
     "tune:tune": tune,
     "bench:bench": bench,
     "sample:judge_sample": judge_sample,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -85,6 +86,38 @@ def test_what_the_format_has_no_name_for_is_refused(tmp_path: Path) -> None:
     assert not kept.is_kept(value) and kept.is_kept(torch.ones(1, dtype=torch.complex64))
     with pytest.raises(ValueError, match="qint8"):
         kept.Writer(tmp_path / "results").add("a", value)
+
+
+def packed(tmp_path: Path, position: int, value: torch.Tensor) -> list[int] | None:
+    """Leaves the result of a case in a candidate's folder, and returns where it is told to lie."""
+    writer = kept.Writer(tmp_path / f"{position}.safetensors", tmp_path / kept.PACK)
+    writer.add("a", value)
+    writer.close()
+    return writer.at
+
+
+def test_results_of_few_bytes_lie_in_one_file_and_others_in_their_own(tmp_path: Path) -> None:
+    values = [torch.arange(3.0), torch.empty(0), torch.ones(kept.FEW), torch.tensor(7)]
+    places = [packed(tmp_path, position, value) for position, value in enumerate(values)]
+    assert sorted(os.listdir(tmp_path)) == ["2.safetensors", kept.PACK]
+    assert [place is None for place in places] == [False, False, True, False]
+    for position, (value, place) in enumerate(zip(values, places, strict=True)):
+        assert torch.equal(kept.of_case(tmp_path, position, place)["a"], value)
+
+
+@pytest.mark.parametrize("at", [[0, 1 << 60], [-8, 8], [8, 0], [4, 40], [1 << 40, (1 << 40) + 8], ["0", "9"], [0], 7])
+def test_what_no_results_lie_at_is_an_error(tmp_path: Path, at: Any) -> None:
+    packed(tmp_path, 0, torch.arange(3.0))
+    with pytest.raises((OSError, TypeError, ValueError)):
+        kept.of_case(tmp_path, 0, at)
+
+
+def test_a_pack_that_is_a_link_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    at = packed(tmp_path / "own", 0, torch.arange(3.0))
+    (tmp_path / kept.PACK).symlink_to(tmp_path / "own" / kept.PACK)
+    with pytest.raises(OSError, match="Too many levels"):
+        kept.of_case(tmp_path, 0, at)
 
 
 class Device:

@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,35 @@ def ran(tmp_path: Path, wrong: str = "") -> dict[str, Any]:
     return {**request, "scratch": str(tmp_path / "judge"), "candidate": str(scratch), "end": {"kind": "reply"}}
 
 
-def followed(request: dict[str, Any], attempt: int) -> following.Begun:
-    """Has the request's candidate followed, and returns what was judged of it."""
-    judge.follow({**request, "attempt": attempt})
-    (begun,) = following._begun
-    return begun
+class Following:
+    """A judge that follows the request's candidate on a thread of its own."""
+
+    def __init__(self, request: dict[str, Any]) -> None:
+        self.request = {**request, "attempt": 1}
+        self.replies: list[Any] = []
+        self.thread = threading.Thread(target=lambda: self.replies.append(judge.follow(self.request)))
+        self.thread.start()
+
+    def has_judged(self, least: int) -> None:
+        """Waits until it has judged so many cases."""
+        since = time.monotonic()
+        while not following._begun or len(following._begun[0].cases) < least:
+            assert self.thread.is_alive() and time.monotonic() < since + 60
+            time.sleep(0.01)
+
+    def ends(self, end: object) -> Any:
+        """Tells it how the candidate ended, and returns its reply."""
+        part = Path(self.request["scratch"]) / "part"
+        part.write_text(json.dumps(end))
+        part.rename(part.with_name(following.OVER))
+        self.thread.join(60)
+        (reply,) = self.replies
+        return reply
+
+
+def count(request: dict[str, Any]) -> int:
+    """Returns how many cases the candidate told of."""
+    return len(progress.read(Path(request["candidate"]) / "outputs").facts)
 
 
 def retold(request: dict[str, Any], change: Any) -> None:
@@ -74,23 +99,38 @@ def retold(request: dict[str, Any], change: Any) -> None:
 def test_what_was_followed_is_judged_as_what_was_not(tmp_path: Path, wrong: str) -> None:
     request = ran(tmp_path, wrong)
     alone = judge.judge(request)
-    begun = followed(request, 1)
-    assert len(begun.cases) > 30
-    assert judge.judge({**request, "attempt": 1}) == alone
+    follower = Following(request)
+    follower.has_judged(count(request))
+    assert count(request) > 30
+    assert follower.ends(request["end"]) == alone
     assert alone["outcome"] == ("rejected" if wrong else "passed")
     assert not following._begun
 
 
 def test_what_was_followed_is_not_judged_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     request = ran(tmp_path)
-    followed(request, 1)
-    monkeypatch.setattr(judge, "judge_case", lambda *_: pytest.fail("it was judged before"))
-    assert judge.judge({**request, "attempt": 1})["outcome"] == "passed"
+    follower = Following(request)
+    follower.has_judged(count(request))
+    again: list[object] = []
+    monkeypatch.setattr(judge, "judge_case", lambda *asked: again.append(asked))
+    assert follower.ends(request["end"])["outcome"] == "passed"
+    assert not again
+
+
+def test_a_candidate_that_ended_otherwise_is_judged_by_its_end(tmp_path: Path) -> None:
+    request = ran(tmp_path)
+    retold(request, lambda line: {**line, "state": {**line["state"], "is_over": False}} if "state" in line else line)
+    follower = Following(request)
+    follower.has_judged(count(request))
+    told = follower.ends({"kind": "signal", "signal": 11, "message": "died of signal 11"})
+    assert (told["outcome"], told["class"]) == ("rejected", "crash")
 
 
 def test_what_was_followed_of_another_candidate_does_not_count(tmp_path: Path) -> None:
     request = ran(tmp_path / "right")
-    followed(request, 1)
+    follower = Following(request)
+    follower.has_judged(count(request))
+    assert follower.ends(None)["documents"] == {}
     wrong = ran(tmp_path / "wrong", "* 1.5")
     shutil.rmtree(request["candidate"])
     shutil.copytree(wrong["candidate"], request["candidate"])
@@ -99,7 +139,8 @@ def test_what_was_followed_of_another_candidate_does_not_count(tmp_path: Path) -
 
 def test_what_a_candidate_tells_otherwise_in_the_end_is_judged_anew(tmp_path: Path) -> None:
     request = ran(tmp_path)
-    followed(request, 1)
+    follower = Following(request)
+    follower.has_judged(count(request))
 
     def computed(line: dict[str, Any]) -> dict[str, Any]:
         if line.get("position") == 3:
@@ -107,7 +148,7 @@ def test_what_a_candidate_tells_otherwise_in_the_end_is_judged_anew(tmp_path: Pa
         return line
 
     retold(request, computed)
-    told = judge.judge({**request, "attempt": 1})
+    told = follower.ends(request["end"])
     assert (told["outcome"], told["class"]) == ("rejected", "torch-fallback")
 
 
@@ -115,21 +156,19 @@ def test_a_candidate_that_tells_of_cases_that_it_has_not_is_judged_by_those_that
     request = ran(tmp_path)
     alone = judge.judge(request)
     retold(request, lambda line: {**line, "state": {**line["state"], "listed": 10**6}} if "state" in line else line)
-    followed(request, 1)
-    assert judge.judge({**request, "attempt": 1}) == alone
+    follower = Following(request)
+    follower.has_judged(count(request))
+    assert follower.ends(request["end"]) == alone
 
 
-def test_following_ends_once_the_candidate_has_ended_without_a_word(tmp_path: Path) -> None:
+def test_what_is_malformed_is_judged_once_the_candidate_has_ended(tmp_path: Path) -> None:
     request = ran(tmp_path)
-    retold(request, lambda line: {**line, "state": {**line["state"], "is_over": False}} if "state" in line else line)
-    thread = threading.Thread(target=judge.follow, args=({**request, "attempt": 1},))
-    thread.start()
-    thread.join(1.0)
-    assert thread.is_alive()
-    (Path(request["scratch"]) / following.OVER).touch()
-    thread.join(30.0)
-    assert not thread.is_alive()
-    assert judge.judge({**request, "attempt": 1})["outcome"] == "passed"
+    retold(request, lambda line: {**line, "state": {**line["state"], "listed": -1}} if "state" in line else line)
+    follower = Following(request)
+    follower.thread.join(0.3)
+    assert follower.thread.is_alive()
+    told = follower.ends(request["end"])
+    assert (told["outcome"], told["class"]) == ("rejected", "no-reply")
 
 
 def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:

@@ -100,8 +100,8 @@ pub fn of_device(device: &str, awaited: usize) -> Vec<Wanted> {
 
 /// Returns which children may be ready for the next check on the interpreter: its candidate, and its judge.
 #[must_use]
-pub fn of_a_check() -> Vec<Wanted> {
-    [CHECK.to_owned(), judges(CHECK)].map(|key| Wanted { key, most: 1 }).into()
+pub fn of_a_check() -> [Wanted; 2] {
+    [CHECK.to_owned(), judges(CHECK)].map(|key| Wanted { key, most: 1 })
 }
 
 fn judges(device: &str) -> String {
