@@ -46,7 +46,7 @@ TUNED_CASES = 2
 """Declared cases that run with every configuration of an autotuned kernel."""
 
 
-GARBAGE = 10_000
+GARBAGE = 50_000
 """So many objects more than go are made before Python looks for garbage, on the interpreter: cases are small, and a look costs as much as a launch."""
 
 

@@ -73,6 +73,9 @@ every process that starts or ends on the device. All that a check holds at once 
 LOOK_S = 0.005
 """How often it is looked whether the device is to be had."""
 
+PROBES = 4
+"""One probe of so many is rehearsed: the others run through the same code, and whoever saves twice in a second waits for the one that runs."""
+
 SMALL = 1 << 12
 """The most elements of an input that is made to load what makes inputs."""
 
@@ -242,7 +245,7 @@ def rehearsed(request: RehearsalRequest | None = None) -> Generator[str]:
         yield "the cases"
         state = progress.blank()
         listed = [case, *cases.fixed_edges(DECLARATION), *block_edges.length_edges(DECLARATION, bench.constants or {})]
-        listed += probes.cases_of(bench.request, listed)
+        listed += probes.cases_of(bench.request, listed)[::PROBES]
         bench.budget.open()
         for position, one in enumerate(listed):
             yield one.name

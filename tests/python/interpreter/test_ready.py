@@ -113,7 +113,7 @@ def rehearse(tmp_path: Path, awaited_after: int, request: dict[str, Any] | None 
 
 def test_a_rehearsal_leaves_nothing_to_be_seen(tmp_path: Path) -> None:
     parts, drawn = rehearse(tmp_path, 999)
-    assert len(parts) > 40
+    assert len(parts) > 20
     assert not drawn
 
 
@@ -134,5 +134,5 @@ def test_inputs_of_the_check_that_is_likely_are_drawn_and_nothing_is_to_be_seen_
 def test_what_a_candidate_told_may_be_anything(tmp_path: Path) -> None:
     request = likely(tmp_path, constants={"BLOCK": None}, reached=[{"size": 3}, "large"])
     parts, drawn = rehearse(tmp_path, 999, request)
-    assert len(parts) > 40
+    assert len(parts) > 20
     assert not drawn
