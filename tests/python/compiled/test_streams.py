@@ -69,6 +69,18 @@ def test_a_host_that_is_slow_to_ask_is_told_from_work_that_goes_on(device: Devic
     assert streams.outlasts(lambda: device.call(0.1, joins=joins), lambda: device.host, 0.1, HOST_US) is not joins
 
 
+def test_a_host_that_is_slow_to_ask_after_it_waited_long_is_told_from_work_that_goes_on(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def wait() -> None:
+        device.asking = 5e-4 if device.own - device.host > 1e-3 else 0.0
+        device.finish_own()
+
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(synchronize=wait))
+    assert not streams.outlasts(lambda: device.call(8.0, joins=True), lambda: device.host, 8.0, HOST_US)
+    assert streams.outlasts(lambda: device.call(8.0, joins=False), lambda: device.host, 0.002, HOST_US)
+
+
 def test_a_host_that_is_slow_in_some_series_says_nothing(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     series = iter(range(100))
 
