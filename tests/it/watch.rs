@@ -6,6 +6,7 @@ use std::fs;
 use std::process::Command;
 
 use nix::sys::signal::Signal;
+use serde_json::{Value, json};
 
 use crate::project::{OPS, Project, RELU, copy_folder, file, until};
 use crate::watching::Watching;
@@ -53,6 +54,50 @@ fn a_save_runs_what_it_made_stale_on_servers_that_stay() {
     watching.settles();
     watching.ran_once(&V2);
     assert_eq!(starts(), before, "servers are kept");
+    ends_whole(&project, watching);
+}
+
+#[test]
+fn a_child_that_waits_for_the_next_save_draws_inputs_of_the_variant_that_was_checked_last() {
+    let project = Project::built();
+    let mut watching = watched(&project);
+    let of = |log: &str| -> Vec<Value> {
+        let text = fs::read_to_string(project.path(&format!("../python/bin/{log}"))).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let likely = || of("reserves.log").into_iter().rfind(|one| one["key"] == "check" && !one["arguments"].is_null());
+    project.edit(KERNEL, "input + 1", "input + 2");
+    watching.says("bench softmax/v2_tiling … passed");
+    watching.settles();
+    let likely = until(likely)["arguments"].clone();
+    assert_eq!((&likely["op"]["name"], &likely["variant"]["name"]), (&json!("softmax"), &json!("v2_tiling")));
+    assert_eq!(likely["constants"], json!({"BLOCK": 64}));
+    watching.count();
+    project.edit(KERNEL, "input + 2", "input + 3");
+    watching.says("bench softmax/v2_tiling … passed");
+    watching.settles();
+    let asked = of("salts.log").pop().unwrap();
+    assert_eq!(asked["target"], "softmax/v2_tiling:check");
+    // A slow machine may see a save as two, of which the first one has it.
+    assert!(of("salts.log").iter().any(|one| one["salt"] == likely["salt"]), "{asked}");
+    ends_whole(&project, watching);
+}
+
+#[test]
+fn what_is_read_for_the_op_is_not_read_before_the_check_that_it_counts_for() {
+    let project = Project::built();
+    project.edit("ops.yaml", "    kwargs:", "    cases: kernels/softmax/cases.py\n    kwargs:");
+    project.write("kernels/softmax/cases.py", "# READS data/cases.txt\n");
+    project.write("data/cases.txt", "1\n");
+    project.build().exits(0);
+    let mut watching = watched(&project);
+    project.edit(KERNEL, "input + 1", "input + 2");
+    watching.says("bench softmax/v2_tiling … passed");
+    watching.settles();
+    let log = || fs::read_to_string(project.path("../python/bin/reserves.log")).unwrap_or_default();
+    let of_checks = || log().lines().filter(|line| line.contains(r#""key": "check""#)).count();
+    until(|| (of_checks() >= 2).then_some(()));
+    assert!(!log().contains(r#""reached""#), "{}", log());
     ends_whole(&project, watching);
 }
 

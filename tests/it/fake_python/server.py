@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         Figure,
         JudgeRequest,
         MeasuredDevice,
+        Progress,
         Protocol,
         Reply,
         Run,
@@ -80,6 +81,7 @@ HERE = Path(__file__).parent
 SITE = HERE.parent / "site-packages"
 LOG = HERE / "ran.log"
 RESERVES = HERE / "reserves.log"
+SALTS = HERE / "salts.log"
 CALM = HERE / "calm"
 QUEUES = "CUDA_DEVICE_MAX_CONNECTIONS"
 STEADY = HERE / "steady"
@@ -867,11 +869,24 @@ def prepare(call: Call) -> Reply:
 
 
 def candidate(call: Call) -> Reply:
-    """Run on what was prepared."""
-    inputs = cast("CandidateRequest", call.request)["inputs"]
+    """Run on what was prepared, and tell of a launch."""
+    request = cast("CandidateRequest", call.request)
+    inputs = request["inputs"]
     if (None if inputs is None else (Path(inputs) / "cases.json").read_text()) != call.op["cases"]:
         raise ValueError("these are not the op's cases")
-    return passed({})
+    with open(SALTS, "a") as file:
+        file.write(json.dumps({"target": call.target(), "salt": request["salt"]}) + "\n")
+    told: Progress = {
+        "running": None,
+        "listed": 0,
+        "is_over": True,
+        "constants": {"BLOCK": 64},
+        "reach": {"cases": [], "missed": [], "fallbacks": []},
+        "load": None,
+        "configurations": {"tried": 1, "dropped": []},
+        "triton_cache": {"hits": 0, "misses": [], "launchers": {"hits": 0, "misses": []}},
+    }
+    return passed({"ran": told})
 
 
 ANSWERS = {
