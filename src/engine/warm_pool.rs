@@ -2,6 +2,8 @@
 //!
 //! It counts none.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use t2t_plan::dispatcher::Caller;
 use t2t_plan::functions::{Queues, REHEARSE, START_DEVICE};
@@ -12,6 +14,9 @@ use t2t_protocol::{
 };
 
 use super::job::Job;
+
+/// How many constants and cases a candidate may have told of. The child that is told has no limits yet, and kernel code may have told of any number.
+const MOST_TOLD: usize = 100;
 
 /// Returns what the dispatcher has to know of a job.
 pub(super) fn caller(job: &Job) -> Caller<'_> {
@@ -35,6 +40,10 @@ pub(super) fn likely(job: &Job, ran: &Finished) -> Option<Arguments> {
     let End::Reply(reply) = &ran.end else { return None };
     let told: Progress = serde_json::from_value(Reply::of(reply).ok()?.documents.remove("ran")?).ok()?;
     let Progress { constants, reach, configurations, .. } = told;
+    let told = [constants.len(), configurations.least.as_ref().map_or(0, BTreeMap::len), reach.cases.len()];
+    if told.iter().any(|count| *count > MOST_TOLD) {
+        return None;
+    }
     let more = More::Rehearsal(ToRehearse { constants, least: configurations.least, reached: reach.cases });
     Some(Arguments { more, ..job.arguments.clone() })
 }

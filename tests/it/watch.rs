@@ -84,6 +84,20 @@ fn a_child_that_waits_for_the_next_save_draws_inputs_of_the_variant_that_was_che
 }
 
 #[test]
+fn what_a_candidate_tells_without_end_no_child_is_told() {
+    let project = Project::built();
+    let mut watching = watched(&project);
+    project.kernel("softmax", "v2_tiling", "CONSTANTS 101");
+    watching.says("bench softmax/v2_tiling … passed");
+    watching.settles();
+    let log = || fs::read_to_string(project.path("../python/bin/reserves.log")).unwrap_or_default();
+    let of_checks = || log().lines().filter(|line| line.contains(r#""key": "check""#)).count();
+    until(|| (of_checks() >= 2).then_some(()));
+    assert!(!log().contains(r#""reached""#), "{}", log());
+    ends_whole(&project, watching);
+}
+
+#[test]
 fn what_is_read_for_the_op_is_not_read_before_the_check_that_it_counts_for() {
     let project = Project::built();
     project.edit("ops.yaml", "    kwargs:", "    cases: kernels/softmax/cases.py\n    kwargs:");

@@ -180,18 +180,17 @@ def is_awaited() -> bool:
 
 def drawn_beforehand(request: RehearsalRequest) -> Generator[str]:
     """Lists the cases of the check that is likely to come, as a candidate does, and draws their inputs; yields what it does next."""
-    from t2t_harness.cases import beforehand, cases, listing
+    from t2t_harness.cases import beforehand, listing
     from t2t_harness.phases import called
 
     declaration = request["op"]
     yield "the likely op"
     called.own_operations(declaration)
     yield "its cases"
-    listed: list[cases.Case] = []
-    # The last candidate told of its launches, and what it told may be anything.
+    # What the last candidate told of its launches may be anything; and of inputs that cannot be made the check itself tells.
     with contextlib.suppress(Exception):
         listed = listing.listed(request, None, request["constants"], request["least"], request["reached"])
-    yield from beforehand.draw(declaration, listed)
+        yield from beforehand.draw(declaration, listed)
 
 
 def rehearsed(request: RehearsalRequest | None = None) -> Generator[str]:

@@ -880,7 +880,7 @@ def candidate(call: Call) -> Reply:
         "running": None,
         "listed": 0,
         "is_over": True,
-        "constants": {"BLOCK": 64},
+        "constants": {f"BLOCK{number or ''}": 64 for number in range(int(call.marks.get("CONSTANTS", 1)))},
         "reach": {"cases": [], "missed": [], "fallbacks": []},
         "load": None,
         "configurations": {"tried": 1, "dropped": []},

@@ -136,3 +136,11 @@ def test_what_a_candidate_told_may_be_anything(tmp_path: Path) -> None:
     parts, drawn = rehearse(tmp_path, 999, request)
     assert len(parts) > 20
     assert not drawn
+
+
+def test_what_cannot_be_drawn_is_left_to_the_check(tmp_path: Path) -> None:
+    request = likely(tmp_path)
+    request["op"]["inputs"][0]["init"] = {"kind": "file", "path": str(tmp_path / "none.safetensors"), "name": "x"}
+    parts, drawn = rehearse(tmp_path, 999, request)
+    assert len(parts) > 20
+    assert not drawn
