@@ -93,7 +93,8 @@ fn what_a_candidate_tells_without_end_no_child_is_told() {
     let log = || fs::read_to_string(project.path("../python/bin/reserves.log")).unwrap_or_default();
     let of_checks = || log().lines().filter(|line| line.contains(r#""key": "check""#)).count();
     until(|| (of_checks() >= 2).then_some(()));
-    assert!(!log().contains(r#""reached""#), "{}", log());
+    // A slow machine may see a save as two, of which the first one has no mark yet.
+    assert!(!log().contains("BLOCK100"), "{}", log());
     ends_whole(&project, watching);
 }
 

@@ -32,6 +32,7 @@ follows, its device, and its process.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -874,7 +875,8 @@ def candidate(call: Call) -> Reply:
     inputs = request["inputs"]
     if (None if inputs is None else (Path(inputs) / "cases.json").read_text()) != call.op["cases"]:
         raise ValueError("these are not the op's cases")
-    with open(SALTS, "a") as file:
+    # Behind the walls of the real worker nothing is written there.
+    with contextlib.suppress(OSError), open(SALTS, "a") as file:
         file.write(json.dumps({"target": call.target(), "salt": request["salt"]}) + "\n")
     told: Progress = {
         "running": None,
