@@ -42,6 +42,7 @@ mod driver;
 mod elsewhere;
 mod files;
 mod generated;
+mod head_start;
 mod kept_servers;
 mod known;
 mod interpreter;
@@ -57,6 +58,7 @@ pub use self::generated::Overwrite;
 pub(crate) use self::generated::{
     FOLDER as GENERATORS, generator_files, generator_of, known_op, made, takes_the_wrapper,
 };
+pub(crate) use self::head_start::HeadStart;
 pub(crate) use self::kept_servers::KeptServers;
 pub(crate) use self::known::read_ahead;
 pub use self::options::{Chosen, DeviceChoice, Options, Probing};
@@ -171,8 +173,7 @@ pub(crate) fn ask<T: DeserializeOwned>(
     let harness =
         Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
     // It also says what is wrong with the interpreter.
-    let Asked { pool, placing, .. } = asked(options, &harness, [&cache, root], interrupt, false)?;
-    placing.done()?;
+    let Asked { pool, .. } = asked(options, &harness, [&cache, root], interrupt, false)?;
     let python = options.python.as_ref().map(|python| python.path.clone()).unwrap_or_default();
     interpreter::ask(&python, &cache, root, &pool, function, arguments)
 }
@@ -206,8 +207,7 @@ impl Session {
         let harness =
             Harness::open(options.harness.as_deref()).map_err(|error| machine("cannot read the harness", &error))?;
         let devices = if options.as_device.is_some() { Vec::new() } else { devices(options)? };
-        let Asked { pool, toolchain, placing } =
-            asked(options, &harness, [&cache, root], interrupt, !devices.is_empty())?;
+        let Asked { pool, toolchain } = asked(options, &harness, [&cache, root], interrupt, !devices.is_empty())?;
         let mut spec = spec(root, toolchain.as_deref(), part.as_ref())?;
         let passed_over = options.generator.as_ref().map(|chosen| choose(chosen, &mut spec)).transpose()?;
         if options.takes_kernels_as_they_are {
@@ -275,7 +275,6 @@ impl Session {
             elsewhere,
         };
         let graph = Graph::seal(expand(&spec, &inventory))?;
-        placing.done()?;
         let is_elsewhere = published.is_some();
         let published = published.into_iter().collect();
         Ok(Self {

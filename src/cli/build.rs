@@ -1,10 +1,11 @@
 //! `t2t build`: brings what was asked for up to date, and ends with the table of the ops.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::env;
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use anyhow::Context;
@@ -36,7 +37,7 @@ use super::unchanged::{self, Since};
 use super::{BuildArguments, Common, add, cluster, context, executor, init, measured, models, setup, streams, totals};
 use crate::engine::{self, Report, Settings};
 use crate::reporter::Reporter;
-use crate::session::{self, Chosen, Options, Overwrite, Probing, Session};
+use crate::session::{self, Chosen, HeadStart, Options, Overwrite, Probing, Session};
 
 /// Runs the command.
 pub(crate) fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
@@ -47,7 +48,7 @@ pub(crate) fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, C
         if let Err(error) = &ended {
             outputs.fail(error);
         }
-        going.let_go();
+        going.end();
         ended
     })
 }
@@ -68,18 +69,24 @@ fn build_and_tell(
         outputs.report(&Event::Waiting { what, holder: holder.to_owned() });
     })
     .context("cannot lock the store `cache/`")?;
-    let key = unchanged::key(common, arguments, &root);
+    let options = context::options(common, &root, Probing::Known);
+    let key = unchanged::key(common, arguments, &options);
     let place = key.map(|key| NoopCache::of(&root.join(answer::CACHE), key));
     let bytes = place.as_ref().map(NoopCache::bytes).unwrap_or_default();
-    let since = place.as_ref().map_or(Since::More, |place| unchanged::since(place, &bytes, &root, &BTreeSet::new()));
+    let head_start = OnceLock::new();
+    let begin = || drop(head_start.set(HeadStart::begin(&root, &options, &going.interrupt)));
+    let since = unchanged::since_last(place.as_ref(), &bytes, &root, &begin);
     if let Since::Nothing(told) = &since {
         return Ok(unchanged::tell_again(told, outputs, start));
     }
     let running = going.running()?;
-    let Going { joined, interrupt, remote, .. } = going;
+    let head_start = head_start.into_inner().flatten();
+    if let Some(begun) = &head_start {
+        running.hold(&begun.pool);
+    }
     let edited = match (since, &place) {
         (Since::Edits(edits), Some(place)) if !arguments.fail_fast => {
-            let within = (&*interrupt, &running, &*remote);
+            let within = (&going.interrupt, &running, &going.remote, head_start.as_ref());
             edit::build(common, arguments, *edits, place, outputs, within, start)?
         }
         _ => Edited::Part(Ahead::default()),
@@ -92,6 +99,30 @@ fn build_and_tell(
         Edited::Part(ahead) => ahead,
     };
     drop(bytes);
+    build_whole((common, arguments), going, outputs, Looked { root, place, head_start, ahead, start })
+}
+
+/// What is known before the whole workspace is looked at.
+struct Looked {
+    root: PathBuf,
+    /// Where the answer is kept, where it is.
+    place: Option<NoopCache>,
+    head_start: Option<HeadStart>,
+    /// What was built of edits.
+    ahead: Ahead,
+    start: Instant,
+}
+
+/// Looks at the whole workspace, builds it, and tells what that came to.
+fn build_whole(
+    (common, arguments): (&Common, &BuildArguments),
+    going: &mut Going,
+    outputs: &mut Outputs,
+    looked: Looked,
+) -> Result<u8, CliError> {
+    let Looked { root, place, head_start, ahead, start } = looked;
+    let running = going.running()?;
+    let Going { joined, interrupt, remote, .. } = going;
     if interrupt.is_set() {
         outputs.report(&Event::Finished { tally: ahead.tally(), wall: start.elapsed(), exit_code: 130 });
         return Ok(130);
@@ -99,7 +130,7 @@ fn build_and_tell(
     let is_first = fs::stat(&root.join("cache/journal")).is_none();
     let own = arguments.require_signed.then(|| OwnStore::under(&root));
     let ready = cluster::ready((common, arguments), joined, remote, interrupt, || {
-        let session = open(common, arguments, &root, own.as_ref(), interrupt)?;
+        let session = open(common, arguments, &root, (own.as_ref(), head_start.as_ref()), interrupt)?;
         running.hold(&session.pool);
         let wanted = wanted(&session, arguments)?;
         Ok((session, wanted))
@@ -122,6 +153,7 @@ fn build_and_tell(
         }
         failures.extend(Some(event).filter(|event| matches!(event, Event::Failure { .. })));
     });
+    running.end_beside();
     engine::drain_remote(&settings, interrupt, &mut |event| outputs.report(&event));
     if let Err(error) = session.sources.save() {
         outputs.report(&Event::Warning { text: format!("cannot keep what is known of the sources: {error}") });
@@ -177,9 +209,9 @@ impl Going {
         Ok(self.running.insert(running).clone())
     }
 
-    /// Has a signal stop nothing, once a build is over.
-    fn let_go(&self) {
-        self.running.iter().for_each(Running::let_go);
+    /// Ends what runs, once a build is over.
+    fn end(&self) {
+        self.running.iter().for_each(Running::end);
     }
 }
 
@@ -193,12 +225,12 @@ fn introduction(common: &Common, arguments: &BuildArguments, ready: &Ready) -> V
     events
 }
 
-/// Opens the workspace at `root`; the build's `own` store stands in for its own where there is one.
+/// Opens the workspace at `root`, with the servers that got a head start; the build's `own` store stands in for its own where there is one.
 fn open(
     common: &Common,
     arguments: &BuildArguments,
     root: &Path,
-    own: Option<&OwnStore>,
+    (own, head_start): (Option<&OwnStore>, Option<&HeadStart>),
     interrupt: &Interrupt,
 ) -> Result<Session, CliError> {
     let probing = if arguments.require_cached { context::as_built(common)? } else { Probing::Allowed };
@@ -213,6 +245,7 @@ fn open(
     let configurations = arguments.targets.configurations();
     let executor = executor::given(arguments.on.as_deref());
     let options = Options { executor, configurations, overwrite, generator, ..options };
+    let options = HeadStart::taken(head_start, options);
     let session = Session::open(root, &options, interrupt)?;
     session.expect(reading);
     Ok(session)

@@ -27,7 +27,7 @@ use super::running::Running;
 use super::{BuildArguments, Common, context, executor, setup, streams, totals};
 use crate::engine::{self, Ended, Report, local};
 use crate::reporter::Reporter;
-use crate::session::{Options, Probing, Session};
+use crate::session::{HeadStart, Options, Probing, Session};
 
 /// What building the edits came to.
 pub(crate) enum Edited {
@@ -235,13 +235,14 @@ pub(crate) fn build(
     edits: Edits<'_>,
     place: &NoopCache,
     outputs: &mut Outputs,
-    (interrupt, running, remote): (&Interrupt, &Running, &OpenedRemote),
+    (interrupt, running, remote, head_start): (&Interrupt, &Running, &OpenedRemote, Option<&HeadStart>),
     start: Instant,
 ) -> Result<Edited, CliError> {
     let root = context::workspace()?;
     let options = context::options(common, &root, Probing::Known);
     let executor = executor::given(arguments.on.as_deref());
     let options = Options { executor, configurations: arguments.targets.configurations(), ..options };
+    let options = HeadStart::taken(head_start, options);
     let opened = Opened::open(arguments, edits, &root, &options, interrupt);
     // What nodes may have to perform is for the whole build.
     let Some(mut opened) = opened.filter(|opened| options.cluster(&opened.session.spec).is_none()) else {
@@ -263,6 +264,7 @@ pub(crate) fn build(
     })?;
     let whole = Some(()).filter(|()| is_whole).and_then(|()| opened.whole(&report, arguments.require_judged));
     let Some(whole) = whole else { return Ok(Edited::Part(opened.ahead(&report))) };
+    running.end_beside();
     opened.telling.end(&mut |event| outputs.report(event));
     let (tally, exit_code) = (whole.tally, whole.exit_code);
     outputs.report(&Event::Finished { tally, wall: start.elapsed(), exit_code });

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::env;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use t2t_host::device;
@@ -18,13 +19,13 @@ use t2t_store::store::noop_cache::{self, NoopCache};
 use super::answer::{CACHE, Told, touch};
 use super::edits::Edits;
 use super::outputs::Outputs;
-use super::{BuildArguments, Common, context, streams};
+use super::{BuildArguments, Common, streams};
 use crate::reporter::Reporter;
-use crate::session::DeviceChoice;
+use crate::session::{DeviceChoice, Options};
 
 /// Returns the key of the no-op cache: the digest of what is asked and of who asks: the arguments, the binary, the interpreter, the devices, the screen. None for what is never answered
 /// without a look at the store.
-pub(crate) fn key(common: &Common, arguments: &BuildArguments, root: &Path) -> Option<Digest> {
+pub(crate) fn key(common: &Common, arguments: &BuildArguments, options: &Options) -> Option<Digest> {
     let writes = arguments.trace.is_some() || arguments.events.is_some() || arguments.junit.is_some();
     let looks = arguments.force
         || arguments.overwrite
@@ -34,7 +35,6 @@ pub(crate) fn key(common: &Common, arguments: &BuildArguments, root: &Path) -> O
     // What is signed is looked at in a store of its own.
     let looks = looks || arguments.require_signed;
     let is_annotated = super::outputs::is_asked_for(arguments.annotations);
-    let options = context::options(common, root, crate::session::Probing::Never);
     if writes || looks || is_annotated || options.harness.is_some() {
         return None;
     }
@@ -45,7 +45,7 @@ pub(crate) fn key(common: &Common, arguments: &BuildArguments, root: &Path) -> O
     let binary = env::current_exe().ok()?;
     let facts = (
         (env::args_os().skip(1).collect::<Vec<_>>(), &binary, fs::stat(&binary)?),
-        (options.python?, options.search, options.architectures, devices, streams::width()),
+        (options.python.as_ref()?, &options.search, &options.architectures, devices, streams::width()),
     );
     Some(Digest::of(format!("{facts:?}").as_bytes()))
 }
@@ -60,10 +60,32 @@ pub(crate) enum Since<'a> {
     More,
 }
 
-/// Looks at what the last answer, which `bytes` hold, rests on. The ops `also` are built in any case. The caller holds the workspace's lock.
-pub(crate) fn since<'a>(place: &NoopCache, bytes: &'a [u8], root: &Path, also: &BTreeSet<String>) -> Since<'a> {
+/// Looks at what the last answer rests on, as [`since`] does, where there may be one.
+pub(crate) fn since_last<'a>(
+    place: Option<&NoopCache>,
+    bytes: &'a [u8],
+    root: &Path,
+    ahead: &(impl Fn() + Sync),
+) -> Since<'a> {
+    place.map_or(Since::More, |place| since(place, bytes, root, &BTreeSet::new(), ahead))
+}
+
+/// Looks at what the last answer, which `bytes` hold, rests on. The ops `also` are built in any case. `ahead` is called once a kernel is seen to be edited, on any thread, before it is
+/// known what else was. The caller holds the workspace's lock.
+pub(crate) fn since<'a>(
+    place: &NoopCache,
+    bytes: &'a [u8],
+    root: &Path,
+    also: &BTreeSet<String>,
+    ahead: &(impl Fn() + Sync),
+) -> Since<'a> {
     let Some(kept) = noop_cache::decode(bytes) else { return Since::More };
-    let looked = fingerprint::look(root, &kept.files);
+    let is_told = AtomicBool::new(false);
+    let looked = fingerprint::look_telling(root, &kept.files, &|file| {
+        if is_kernel_code(&kept.files[file].path) && !is_told.swap(true, Ordering::Relaxed) {
+            ahead();
+        }
+    });
     let mut others = fingerprint::look(root, &kept.others);
     // What is in flight has folders in the one that is empty otherwise.
     others.changed.retain(|place| also.is_empty() || kept.others[*place].was != Observed::Empty);
@@ -81,6 +103,12 @@ pub(crate) fn since<'a>(place: &NoopCache, bytes: &'a [u8], root: &Path, also: &
         place.keep(&renewed);
     }
     Since::Nothing(told)
+}
+
+/// Whether a file is of a language that kernels are written in, so that an edit of it is likely to have something run.
+fn is_kernel_code(path: &str) -> bool {
+    let ending = Path::new(path).extension();
+    ending.is_some_and(|ending| ["py", "cu", "cuh"].iter().any(|of_kernels| ending == *of_kernels))
 }
 
 /// Tells an answer again, and returns the exit code.

@@ -3,10 +3,8 @@
 //! At most it runs one probe. It does not know what the servers are used for.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -36,19 +34,6 @@ const NVCC: &str = "nvcc.at";
 /// How often the interpreter is probed again if the harness is removed meanwhile.
 const ASKED: usize = 8;
 
-/// The harness, while it is put in its place beside something else.
-#[derive(Debug, Default)]
-pub(crate) struct Placing(Option<JoinHandle<io::Result<PathBuf>>>);
-
-impl Placing {
-    /// Returns once it is in its place: no server may start before. Fails where it cannot be written.
-    pub(crate) fn done(self) -> Result<(), NoSession> {
-        let Some(placing) = self.0 else { return Ok(()) };
-        let placed = placing.join().unwrap_or_else(|_| Err(io::Error::other("it could not be looked at")));
-        placed.map(drop).map_err(|error| unplaced(&error))
-    }
-}
-
 /// What a session has of its interpreter.
 #[derive(Debug)]
 pub(crate) struct Asked {
@@ -56,12 +41,6 @@ pub(crate) struct Asked {
     pub(crate) pool: Arc<Pool>,
     /// What a probe said; None where it is not probed.
     pub(crate) toolchain: Option<Arc<Toolchain>>,
-    /// No server may start before this is done.
-    pub(crate) placing: Placing,
-}
-
-fn unplaced(error: &io::Error) -> NoSession {
-    machine("cannot write the harness", error)
 }
 
 /// Returns the servers of a session over the store `cache` of the workspace `root`, and the probe of the interpreter. Fails if it cannot be used.
@@ -75,12 +54,12 @@ pub(crate) fn asked(
     let mut attempt = 1;
     loop {
         let known = known(options, cache);
-        let (pool, placing) = pool(options, harness, cache, interrupt, known.is_some(), has_devices)?;
+        let pool = pool(options, harness, cache, interrupt, known.is_some(), has_devices)?;
         let placed = harness.trace(cache);
         match toolchain(options, cache, root, &pool, has_devices, known) {
             // `t2t clean --cache` waits for nobody who only looks.
             Err(_) if attempt < ASKED && (placed.is_none() || harness.trace(cache) != placed) => attempt += 1,
-            found => return Ok(Asked { pool, toolchain: found?, placing }),
+            found => return Ok(Asked { pool, toolchain: found? }),
         }
     }
 }
@@ -99,25 +78,19 @@ fn pool(
     interrupt: &Interrupt,
     is_known: bool,
     has_devices: bool,
-) -> Result<(Arc<Pool>, Placing), NoSession> {
-    let no_servers = || Arc::new(Pool::new(Vec::new(), interrupt.clone()));
+) -> Result<Arc<Pool>, NoSession> {
     let Some(python) = options.python.as_ref().filter(|_| options.probing != Probing::Never) else {
-        return Ok((no_servers(), Placing::default()));
+        return Ok(Arc::new(Pool::new(Vec::new(), interrupt.clone())));
     };
     // Servers that run hold the modules of the environment that they were started in.
     if let Some(pool) = options.pool.as_ref().filter(|_| is_known) {
-        return Ok((Arc::clone(pool), Placing::default()));
+        return Ok(Arc::clone(pool));
     }
-    let mut placing = Placing::default();
     let folder = match options.probing {
         Probing::WhereItCan => harness.place(cache).unwrap_or_else(|_| cache.join("harness")),
-        // Nobody is asked: what follows needs no server for a while.
-        Probing::Known => {
-            let (folder, own, harness) = (harness.folder(cache), cache.to_owned(), harness.clone());
-            placing = Placing(Some(std::thread::spawn(move || harness.place(&own))));
-            folder
+        Probing::Allowed | Probing::Known | Probing::Never => {
+            harness.place(cache).map_err(|error| machine("cannot write the harness", &error))?
         }
-        Probing::Allowed | Probing::Never => harness.place(cache).map_err(|error| unplaced(&error))?,
     };
     let configs = [ServerKind::Interpreter, ServerKind::Compiled, ServerKind::Device].map(|kind| WorkerConfig {
         harness: Some(folder.clone()),
@@ -129,7 +102,7 @@ fn pool(
         environment: environment(options),
         ..WorkerConfig::new(&python.path, kind)
     });
-    Ok((Arc::new(Pool::new(configs.to_vec(), interrupt.clone())), placing))
+    Ok(Arc::new(Pool::new(configs.to_vec(), interrupt.clone())))
 }
 
 /// Returns the variables that servers get from a session, beside those from t2t.
@@ -176,6 +149,7 @@ fn toolchain(
         return Ok(None);
     }
     if has_devices {
+        // What is probed is about to be built, and need not wait for another server then.
         start_beside(pool, ServerKind::Device);
     }
     let probed = probe(options, &python.path, cache, root, pool)?;
@@ -183,8 +157,8 @@ fn toolchain(
     Ok(Some(Arc::new(probed)))
 }
 
-/// Starts a server while something else goes on: what is probed is about to be built, and need not wait for another server then.
-fn start_beside(pool: &Arc<Pool>, kind: ServerKind) {
+/// Starts a server while something else goes on.
+pub(super) fn start_beside(pool: &Arc<Pool>, kind: ServerKind) {
     let pool = Arc::clone(pool);
     std::thread::spawn(move || pool.hello(kind));
 }

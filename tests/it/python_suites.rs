@@ -21,6 +21,13 @@ fn passes_of_the_interpreter(number: usize) {
 
 #[test]
 #[ignore = "takes minutes; tests/whole.json tells whether it has to run"]
+fn whole_the_suite_of_the_compiler_passes() {
+    passes(&part("compiled", 0, 1), 1);
+    whole::COMPILER_SUITE.note(&environment::root());
+}
+
+#[test]
+#[ignore = "takes minutes; tests/whole.json tells whether it has to run"]
 fn whole_the_suite_of_the_interpreter_passes() {
     let count = thread::available_parallelism().map_or(1, std::num::NonZero::get).min(PARTS);
     let parts: Vec<_> = (0..count).map(|number| part("interpreter", number, count)).collect();
@@ -44,7 +51,7 @@ fn part(suite: &str, first: usize, count: usize) -> Vec<PathBuf> {
     files.into_iter().skip(first).step_by(count).collect()
 }
 
-/// Runs the tests of these files, of its corpora every n-th test.
+/// Runs of each of these files every n-th test.
 fn passes(files: &[PathBuf], every: usize) {
     assert!(!files.is_empty());
     // pytest keeps the folders of its last runs, and torch what it compiled: all of it goes with this one.
@@ -85,7 +92,7 @@ fn the_suite_of_the_interpreter_passes_in_its_last_part() {
 
 #[test]
 fn the_suite_of_the_compiler_passes() {
-    passes(&part("compiled", 0, 1), 1);
+    passes(&part("compiled", 0, 1), PART);
 }
 
 #[test]

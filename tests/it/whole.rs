@@ -19,6 +19,8 @@ pub struct Corpus {
     pub name: &'static str,
     /// The phases of the harness that its tests call.
     phases: &'static [Phase],
+    /// Whether its tests are of all modules of the harness, whoever imports them.
+    is_of_all_modules: bool,
     /// Its files, and the folders of some: below the repository's root.
     files: &'static [&'static str],
 }
@@ -27,13 +29,18 @@ pub struct Corpus {
 const CHECKS: &[Phase] = &[Phase::Analyze, Phase::Check];
 
 /// Kernels in the manner of libraries.
-pub const ADOPTION: Corpus =
-    Corpus { name: "adoption", phases: CHECKS, files: &["tests/adoption", "tests/it/adoption.rs"] };
+pub const ADOPTION: Corpus = Corpus {
+    name: "adoption",
+    phases: CHECKS,
+    is_of_all_modules: false,
+    files: &["tests/adoption", "tests/it/adoption.rs"],
+};
 
 /// Mutants of honest kernels.
 pub const MUTANTS: Corpus = Corpus {
     name: "mutants",
     phases: CHECKS,
+    is_of_all_modules: false,
     files: &["tests/mutants", "tests/adoption", "ops.yaml", "kernels", "tests/it/mutants.rs"],
 };
 
@@ -41,27 +48,57 @@ pub const MUTANTS: Corpus = Corpus {
 pub const GENERATED: Corpus = Corpus {
     name: "generated",
     phases: CHECKS,
+    is_of_all_modules: false,
     files: &["crates/generate", "assets/generators", "tests/it/generated.rs"],
 };
 
 /// Kernels of each kind of `KernelBench`'s level 1.
-pub const LEVEL1: Corpus = Corpus { name: "level1", phases: CHECKS, files: &["tests/level1", "tests/it/level1.rs"] };
+pub const LEVEL1: Corpus =
+    Corpus { name: "level1", phases: CHECKS, is_of_all_modules: false, files: &["tests/level1", "tests/it/level1.rs"] };
 
-/// The suite of the interpreter, most of which is kernels, too.
+/// The suite of the harness where Triton is its interpreter, most of which is kernels.
 pub const SUITE: Corpus = Corpus {
     name: "suite",
-    phases: &Phase::ALL,
-    files: &["tests/python/interpreter", "tests/python/children.py", "tests/python/preloaded.py", "kernels"],
+    phases: &[],
+    is_of_all_modules: true,
+    files: &[
+        "tests/python/interpreter",
+        "tests/python/conftest.py",
+        "tests/python/children.py",
+        "tests/python/preloaded.py",
+        "kernels",
+    ],
+};
+
+/// The suite of the harness where Triton compiles.
+pub const COMPILER_SUITE: Corpus = Corpus {
+    name: "compiler_suite",
+    phases: &[],
+    is_of_all_modules: true,
+    files: &[
+        "tests/python/compiled",
+        "tests/python/cuda_host",
+        "tests/python/conftest.py",
+        "tests/python/children.py",
+        "tests/python/preloaded.py",
+        "kernels",
+        "examples/cuda",
+    ],
 };
 
 /// The kernels of this repository, as they are compiled: none of it is done in each run.
-pub const KERNELS: Corpus =
-    Corpus { name: "kernels", phases: &[Phase::Compile], files: &["ops.yaml", "kernels", "tests/it/kernel_names.rs"] };
+pub const KERNELS: Corpus = Corpus {
+    name: "kernels",
+    phases: &[Phase::Compile],
+    is_of_all_modules: false,
+    files: &["ops.yaml", "kernels", "tests/it/kernel_names.rs"],
+};
 
 /// What takes nvcc and torch's headers most of a minute to compile, each.
 pub const CUDA: Corpus = Corpus {
     name: "cuda",
     phases: &[Phase::Compile],
+    is_of_all_modules: false,
     files: &[
         "python/t2t_harness/cuda",
         "python/t2t_harness/phases/compile_cuda.py",
@@ -74,10 +111,10 @@ pub const CUDA: Corpus = Corpus {
 };
 
 /// All of them.
-pub const ALL: [Corpus; 7] = [ADOPTION, MUTANTS, GENERATED, LEVEL1, SUITE, KERNELS, CUDA];
+pub const ALL: [Corpus; 8] = [ADOPTION, MUTANTS, GENERATED, LEVEL1, SUITE, COMPILER_SUITE, KERNELS, CUDA];
 
-/// Of so many kernels of a corpus, each run of the tests judges one.
-pub const PART: usize = 4;
+/// Of so many kernels of a corpus, or tests of a file, each run of the tests has one.
+pub const PART: usize = 8;
 
 impl Corpus {
     /// Returns the digest of all that its verdicts depend on, in the repository at `root`.
@@ -87,6 +124,11 @@ impl Corpus {
         let mut bytes = Vec::new();
         for phase in self.phases {
             bytes.extend(harness.phases.get(phase).into_iter().flat_map(Digest::as_bytes));
+        }
+        let modules = if self.is_of_all_modules { files(&root.join("python/t2t_harness")) } else { Vec::new() };
+        for file in modules.iter().filter(|file| file.extension().is_some_and(|ending| ending == "py")) {
+            bytes.extend(file.strip_prefix(root).unwrap().to_string_lossy().as_bytes());
+            bytes.extend(t2t_python::read_as_run(&fs::read(file).unwrap()).meaning.as_bytes());
         }
         for file in self.files.iter().flat_map(|name| files(&root.join(name))) {
             bytes.extend(file.strip_prefix(root).unwrap().to_string_lossy().as_bytes());

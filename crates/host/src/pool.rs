@@ -3,14 +3,15 @@
 //! Each kind of server is restarted once when it dies. It does not know phases or outcomes, and counts no children.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::{mem, thread};
 
 use t2t_protocol::{End, Finished, Request, ServerHello, ServerKind, WarmChild};
 
 use crate::interrupt::Interrupt;
-use crate::worker::{Bytecode, ClientError, Spare, Worker, WorkerConfig, WorkerError, WorkerEvent, pair};
+use crate::worker::{Bytecode, ClientError, Process, Spare, Worker, WorkerConfig, WorkerError, WorkerEvent, pair};
 
 mod cancel;
 
@@ -33,6 +34,10 @@ pub struct Pool {
     /// What the first server forks for the second kind.
     shared: Mutex<Shared>,
     servers: Mutex<HashMap<ServerKind, Server>>,
+    /// The processes that do not serve yet.
+    launched: Mutex<HashMap<ServerKind, Weak<Process>>>,
+    /// Whether no server is to start any more.
+    is_over: AtomicBool,
     calls: Arc<Mutex<HashMap<u64, Sender<Finished>>>>,
     /// Device → when it was timed last.
     timed: Mutex<HashMap<String, u64>>,
@@ -132,6 +137,8 @@ impl Pool {
             bytecode: OnceLock::new(),
             shared: Mutex::default(),
             servers: Mutex::default(),
+            launched: Mutex::default(),
+            is_over: AtomicBool::new(false),
             calls: Arc::default(),
             timed: Mutex::default(),
             next: AtomicU64::new(1),
@@ -256,11 +263,32 @@ impl Pool {
         Ok(self.serving(kind)?.worker.hello().clone())
     }
 
-    /// Kills all servers and their children; calls that wait return.
+    /// Kills all servers and their children; calls that wait return. Later calls start others, unless the build is being stopped.
     pub fn stop(&self) {
         *lock(&self.shared) = Shared::Used;
-        lock(&self.servers).clear();
+        let servers = mem::take(&mut *lock(&self.servers));
         lock(&self.calls).clear();
+        let launched = if self.is_over() { mem::take(&mut *lock(&self.launched)) } else { HashMap::new() };
+        // Each takes some milliseconds to go: torch has much memory to give back.
+        thread::scope(|scope| {
+            for server in servers.into_values() {
+                scope.spawn(move || drop(server));
+            }
+            for process in launched.into_values().filter_map(|process| process.upgrade()) {
+                scope.spawn(move || process.kill());
+            }
+        });
+    }
+
+    /// Kills all servers, those that do not serve yet, too, and their children; none is started any more. Returns once nothing of them is left.
+    pub fn end(&self) {
+        self.is_over.store(true, Ordering::Release);
+        self.stop();
+    }
+
+    /// Returns whether no server is to start any more.
+    fn is_over(&self) -> bool {
+        self.interrupt.is_set() || self.is_over.load(Ordering::Acquire)
     }
 
     /// Forgets a server that accepts no requests any more, though its death is not reported yet: the next call gets another.
@@ -274,7 +302,7 @@ impl Pool {
 
     /// Returns the server of `kind`, starting it where it does not run. Whoever has it lets go of it soon: it ends with the last that does.
     pub fn serving(&self, kind: ServerKind) -> Result<Serving, NoCall> {
-        if self.interrupt.is_set() {
+        if self.is_over() {
             return Err(NoCall::Interrupted);
         }
         let place = self.configs.iter().position(|config| config.kind == kind).expect("every kind is configured");
@@ -285,11 +313,13 @@ impl Pool {
             Err(told) => told,
         };
         self.bytecode.get_or_init(|| Bytecode::begin(&self.configs[place]));
-        let worker = Arc::new(self.start(&self.configs[place], &told)?);
+        let started = self.start(&self.configs[place], &told);
+        lock(&self.launched).remove(&kind);
         let mut servers = lock(&self.servers);
-        if self.interrupt.is_set() {
+        if self.is_over() {
             return Err(NoCall::Interrupted);
         }
+        let worker = Arc::new(started?);
         let server = servers.entry(kind).or_default();
         server.worker = Some(Arc::clone(&worker));
         server.has_rested = false;
@@ -301,8 +331,17 @@ impl Pool {
     /// Starts a server: the process that another kind's has forked, where there is one that serves, else a new one.
     fn start(&self, config: &WorkerConfig, told: &Arc<Told>) -> Result<Worker, WorkerError> {
         let sink = || self.sink(Arc::clone(told));
+        let new = |spare| {
+            let launched = |process: &Arc<Process>| {
+                lock(&self.launched).insert(config.kind, Arc::downgrade(process));
+                if self.is_over() {
+                    process.kill();
+                }
+            };
+            Worker::start_forking(config, spare, launched, sink())
+        };
         if config.fork_after.is_none() {
-            return Worker::start(config, sink());
+            return new(None);
         }
         let mut shared = lock(&self.shared);
         if matches!(*shared, Shared::Unmade)
@@ -310,7 +349,7 @@ impl Pool {
         {
             *shared = Shared::Waits(spare);
             drop(shared);
-            return Worker::start_forking(config, Some(ends), sink());
+            return new(Some(ends));
         }
         let before = std::mem::replace(&mut *shared, Shared::Used);
         drop(shared);
@@ -320,7 +359,7 @@ impl Pool {
         {
             return Ok(worker);
         }
-        Worker::start(config, sink())
+        new(None)
     }
 
     /// Returns the server of `kind` that runs; where none does, it is counted as started, and the place of what it will tell is returned.
@@ -365,6 +404,12 @@ impl Pool {
                 }
             }
         }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

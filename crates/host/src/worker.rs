@@ -22,7 +22,7 @@ use thiserror::Error;
 
 pub(crate) use bytecode::Bytecode;
 pub use client::{Client, ClientError, Listener, WorkerEvent, connect};
-use process::Process;
+pub(crate) use process::Process;
 pub(crate) use spare::{Forked, Spare, pair};
 
 /// How long a server that was asked to leave may take.
@@ -151,18 +151,21 @@ impl Worker {
     /// Starts a server and waits until it serves. `sink` gets its events, on a thread of its own; it must not block for
     /// long, and must not own the worker.
     pub fn start(config: &WorkerConfig, sink: impl Fn(WorkerEvent) + Send + 'static) -> Result<Self, WorkerError> {
-        Self::start_forking(config, None, sink)
+        Self::start_forking(config, None, |_| {}, sink)
     }
 
-    /// Starts a server as [`Self::start`] does, which forks another process for the ends of a spare, where there are some.
+    /// Starts a server as [`Self::start`] does, which forks another process for the ends of a spare, where there are some. `launched` gets its process before it serves.
     pub(crate) fn start_forking(
         config: &WorkerConfig,
         mut spare: Option<spare::Ends>,
+        launched: impl FnOnce(&Arc<Process>),
         sink: impl Fn(WorkerEvent) + Send + 'static,
     ) -> Result<Self, WorkerError> {
         let (process, stream) =
             process::spawn(&config.python, config.module.as_deref(), &config.environment, spare.as_mut())
                 .map_err(|source| WorkerError::Spawn { python: config.python.clone(), source })?;
+        let process = Arc::new(process);
+        launched(&process);
         // The ends go with the end of this function: by then it has forked, or never will.
         Self::serving(config, process, stream, spare.is_some(), sink)
     }
@@ -173,18 +176,17 @@ impl Worker {
         forked: Forked,
         sink: impl Fn(WorkerEvent) + Send + 'static,
     ) -> Result<Self, WorkerError> {
-        let process = Process::forked(forked.pid, forked.output);
+        let process = Arc::new(Process::forked(forked.pid, forked.output));
         Self::serving(config, process, forked.stream, false, sink)
     }
 
     fn serving(
         config: &WorkerConfig,
-        process: Process,
+        process: Arc<Process>,
         stream: UnixStream,
         forks: bool,
         sink: impl Fn(WorkerEvent) + Send + 'static,
     ) -> Result<Self, WorkerError> {
-        let process = Arc::new(process);
         let (client, listener) = connect(stream, &config.hello(forks), config.patience)
             .map_err(|source| failed(&config.python, &process, source))?;
         let remains = Arc::clone(&process);

@@ -36,12 +36,21 @@ impl Known {
         Self::by(fs::now, file, kept)
     }
 
+    /// Returns whether `file` shows without being read that it still holds these bytes.
+    #[must_use]
+    pub(crate) fn holds(&self, file: &Path) -> bool {
+        fs::stat(file).is_some_and(|stat| self.is_of(stat))
+    }
+
+    /// Whether a file in the state `stat` holds what was read. `ctime` counts, too: a program can set `mtime` back after a write, and `ctime` it cannot.
+    fn is_of(&self, stat: Stat) -> bool {
+        self.stat == stat && stat.mtime.max(stat.ctime).saturating_add(STEP) < self.read
+    }
+
     /// Like [`Self::now`], with the time as an argument. The clock may have gone back, so a file whose times are not before its reading is read again.
     fn by(clock: impl FnOnce() -> i64, file: &Path, kept: Option<Self>) -> Option<Self> {
         let stat = fs::stat(file)?;
-        // `ctime` counts, too: a program can set `mtime` back after a write, and `ctime` it cannot.
-        let settled = stat.mtime.max(stat.ctime).saturating_add(STEP);
-        if let Some(known) = kept.filter(|known| known.stat == stat && settled < known.read) {
+        if let Some(known) = kept.filter(|known| known.is_of(stat)) {
             return Some(known);
         }
         // The clock is read before the file: a write during the reading must not look older than the reading.
@@ -130,12 +139,28 @@ fn look_at_file(path: &Path, was: Option<Known>) -> Recheck {
 /// Looks again at all `fingerprints` of the workspace at `root`, on all cores where they are many.
 #[must_use]
 pub fn look(root: &Path, fingerprints: &[Fingerprint<'_>]) -> Rechecked {
+    look_telling(root, fingerprints, &|_| {})
+}
+
+/// Does what [`look`] does, and calls `tell` with the index of each that has changed as soon as that is seen, on any thread.
+#[must_use]
+pub fn look_telling(root: &Path, fingerprints: &[Fingerprint<'_>], tell: &(impl Fn(usize) + Sync)) -> Rechecked {
+    let look = |(place, fingerprint): (usize, &Fingerprint<'_>)| {
+        let look = fingerprint.look(root);
+        if matches!(look, Recheck::Changed) {
+            tell(place);
+        }
+        look
+    };
     let mut looked = Rechecked::default();
     if fingerprints.len() < WORTH_THREADS {
-        fingerprints.iter().enumerate().for_each(|(place, fingerprint)| looked.take(place, &fingerprint.look(root)));
+        fingerprints
+            .iter()
+            .enumerate()
+            .for_each(|(place, fingerprint)| looked.take(place, &look((place, fingerprint))));
     } else {
         let looks: Vec<Recheck> =
-            fingerprints.par_iter().with_min_len(WORTH_THREADS / 4).map(|fingerprint| fingerprint.look(root)).collect();
+            fingerprints.par_iter().enumerate().with_min_len(WORTH_THREADS / 4).map(look).collect();
         looks.into_iter().enumerate().for_each(|(place, look)| looked.take(place, &look));
     }
     looked

@@ -15,6 +15,7 @@ use t2t_model::path::RepoPath;
 use t2t_python::PythonFile;
 use t2t_python::closure::{Tree, closure};
 
+use crate::fingerprint::Known;
 use crate::fs;
 use crate::kept;
 
@@ -29,6 +30,12 @@ const VERSION: u32 = 6;
 
 /// How often the harness is put in its place again if it is removed meanwhile.
 const PLACED: usize = 8;
+
+/// The format of the file that keeps how the files lay when they were last read in their place. 1: first.
+const PLACED_VERSION: u32 = 1;
+
+/// Files that were read in their place and held what they should, by name.
+type Placed = BTreeMap<String, Known>;
 
 const CARRIED: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/harness.rs"));
 
@@ -89,17 +96,24 @@ impl Harness {
         Ok(Self { files: files.collect::<io::Result<_>>()?, folder: Some(folder.to_owned()), digest: OnceLock::new() })
     }
 
-    /// Returns the folder that holds the package, for the worker's path. Carried files are put under `cache` first, by digest; bytecode beside them, which
-    /// nothing verifies, is removed. If anything had to be written, all files are checked once more, so that a concurrent `clean` leaves no half of the folder.
+    /// Returns the folder that holds the package, for the worker's path. Carried files are put under `cache` first, by digest; those that lie there are read and compared, but for those
+    /// whose size, times and inode are those of an earlier comparison. Bytecode beside them, which nothing verifies, is removed. If anything had to be written, all files are checked once more, so that a concurrent `clean` leaves no half of the folder.
     pub fn place(&self, cache: &Path) -> io::Result<PathBuf> {
         let folder = self.folder(cache);
         if self.folder.is_some() {
             return Ok(folder);
         }
+        let file = cache.join("toolchain").join(format!("placed-{}.json", self.digest()));
+        let before: Placed = kept::read(&file, PLACED_VERSION).unwrap_or_default();
+        let mut placed = before.clone();
         for _ in 0..PLACED {
-            if self.complete(&folder)? == 0 {
+            if self.complete(&folder, &mut placed)? == 0 {
                 break;
             }
+        }
+        if placed != before {
+            // Without it the files are read again, which only takes time.
+            let _ = kept::write(&file, PLACED_VERSION, &placed);
         }
         // Python trusts bytecode by its source's time and size, so whatever lies there could run instead of the verified source.
         for package in self.folders() {
@@ -115,15 +129,23 @@ impl Harness {
         self.folder.clone().unwrap_or_else(|| cache.join("harness").join(self.digest().short()))
     }
 
-    /// Writes the files that are missing or differ, and returns how many there were.
-    fn complete(&self, folder: &Path) -> io::Result<usize> {
+    /// Writes the files that are missing or differ, and returns how many there were. Those that `placed` shows to be as they were when they were read are not read again; the others
+    /// are noted there.
+    fn complete(&self, folder: &Path, placed: &mut Placed) -> io::Result<usize> {
         let mut written = 0;
         for (name, bytes) in &self.files {
             let path = folder.join(PACKAGE).join(name);
+            if placed.get(name).is_some_and(|known| known.holds(&path)) {
+                continue;
+            }
             if fs::read_own(&path).ok().as_deref() != Some(bytes.as_ref()) {
                 fs::write(&path, bytes).map_err(|error| fs::at(&path, &error))?;
                 written += 1;
             }
+            match Known::now(&path, None).filter(|known| known.bytes == Digest::of(bytes)) {
+                Some(known) => placed.insert(name.clone(), known),
+                None => placed.remove(name),
+            };
         }
         Ok(written)
     }

@@ -36,7 +36,7 @@ impl Watching<'_> {
         let Some(place) = place else { return Short::Look(Ahead::default()) };
         let bytes = place.bytes();
         let running = self.in_flight.as_ref().map(InFlight::ops).unwrap_or_default();
-        match unchanged::since(&place, &bytes, &self.root, &running) {
+        match unchanged::since(&place, &bytes, &self.root, &running, &|| {}) {
             Since::Nothing(told) => {
                 self.tell_that_all_stands(&told, since);
                 Short::Done
@@ -48,7 +48,8 @@ impl Watching<'_> {
 
     /// Returns where the answer of the last round is kept.
     fn answer(&self) -> Option<NoopCache> {
-        let key = unchanged::key(self.common, &self.arguments, &self.root)?;
+        let options = context::options(self.common, &self.root, Probing::Never);
+        let key = unchanged::key(self.common, &self.arguments, &options)?;
         Some(NoopCache::of(&self.root.join(CACHE), key))
     }
 

@@ -66,31 +66,3 @@ def choose_config() -> Callable[[int], None]:
         ChosenConfig.index = index
 
     return choose
-
-
-PART = "T2T_TEST_PART"
-"""The variable with the number N where only every N-th test of each corpus is to run."""
-
-CORPORA = ("test_careless", "test_kernels_")
-"""What the names of files begin with that are corpora: kernels of many kinds, and what is said of each. All others hold parts of the harness."""
-
-MORE_CORPORA = frozenset(
-    "test_arguments test_compared test_operators test_outputs test_random test_undeclared test_unusual test_written".split()
-)
-"""The names of further ones."""
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves tests of corpora out where only a part of each is to run: the first of a file stays, and every N-th after it."""
-    every = int(os.environ.get(PART, "1"))
-    seen: dict[Path, int] = {}
-    left_out: list[pytest.Item] = []
-    for item in items:
-        if item.path.name.startswith(CORPORA) or item.path.stem in MORE_CORPORA:
-            seen[item.path] = seen.get(item.path, -1) + 1
-            if seen[item.path] % every:
-                left_out.append(item)
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        gone = set(left_out)
-        items[:] = [item for item in items if item not in gone]

@@ -16,8 +16,8 @@ use std::{
     },
     path::Path,
     process::{Child, Command, ExitStatus, Stdio},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    thread::{self, JoinHandle},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -29,6 +29,11 @@ use nix::{
         wait::{WaitPidFlag, WaitStatus, waitpid},
     },
     unistd::{Pid, getsid},
+};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{PidfdFlags, pidfd_open},
+    time::Timespec,
 };
 
 use super::spare;
@@ -63,8 +68,21 @@ const LOOK: Duration = Duration::from_millis(2);
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Mutex<Handle>,
-    words: Arc<Mutex<Vec<u8>>>,
-    listener: JoinHandle<()>,
+    words: Arc<Words>,
+}
+
+/// The end of what a server printed.
+#[derive(Debug, Default)]
+struct Words {
+    state: Mutex<Printed>,
+    /// Told once nothing more can come.
+    over: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Printed {
+    end: Vec<u8>,
+    is_over: bool,
 }
 
 /// What a server's process is waited for by.
@@ -139,10 +157,10 @@ impl Process {
     }
 
     fn new(child: Handle, output: PipeReader) -> Self {
-        let words = Arc::new(Mutex::new(Vec::new()));
+        let words = Arc::<Words>::default();
         let kept = Arc::clone(&words);
-        let listener = thread::spawn(move || keep_last_words(output, &kept));
-        Self { child: Mutex::new(child), words, listener }
+        thread::spawn(move || kept.listen(output));
+        Self { child: Mutex::new(child), words }
     }
 
     /// Waits for the server to leave, kills it when it does not within `grace`, and sees to what it leaves behind.
@@ -151,7 +169,7 @@ impl Process {
         let status = self.wait(grace);
         kill_orphans();
         let status = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-        match self.last_words() {
+        match self.words.last() {
             words if words.is_empty() => status,
             words => format!("{status}\n{words}"),
         }
@@ -160,28 +178,60 @@ impl Process {
     fn wait(&self, grace: Duration) -> io::Result<ExitStatus> {
         let mut child = lock(&self.child);
         let deadline = Instant::now() + grace;
+        let mut has_ended = false;
         loop {
             if let Some(status) = child.try_wait()? {
                 return Ok(status);
             }
-            if Instant::now() >= deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
                 break;
             }
-            thread::sleep(LOOK);
+            // One that has ended may still be another process's child, which has it for a moment more.
+            has_ended = !has_ended && wait_for_end(child.pid(), left);
+            if !has_ended {
+                thread::sleep(LOOK.min(left));
+            }
         }
         // It is not reaped yet, so the number is still its own.
         killpg(child.pid(), Signal::SIGKILL).ok();
         child.wait()
     }
 
-    /// Returns the end of what the server printed.
-    pub(crate) fn last_words(&self) -> String {
-        // Not for ever: a descendant of the server may hold the pipe open, and then the listener does not end.
-        let deadline = Instant::now() + PATIENCE / 10;
-        while !self.listener.is_finished() && Instant::now() < deadline {
-            thread::sleep(LOOK);
+    /// Kills the server, and what it leaves behind.
+    pub(crate) fn kill(&self) {
+        self.end(Duration::ZERO);
+    }
+}
+
+/// Returns once the process has ended, or after this time; whether it was seen to end. Kernels before 5.3 cannot tell.
+fn wait_for_end(pid: Pid, most: Duration) -> bool {
+    let Some(pid) = rustix::process::Pid::from_raw(pid.as_raw()) else { return false };
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
+    let Ok(most) = Timespec::try_from(most) else { return false };
+    poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&most)).is_ok_and(|ended| ended > 0)
+}
+
+impl Words {
+    /// Keeps what comes, up to its end.
+    fn listen(&self, mut output: PipeReader) {
+        let mut chunk = [0; 4096];
+        while let Ok(count @ 1..) = output.read(&mut chunk) {
+            let end = &mut lock(&self.state).end;
+            end.extend_from_slice(&chunk[..count]);
+            let surplus = end.len().saturating_sub(LAST_WORDS);
+            end.drain(..surplus);
         }
-        String::from_utf8_lossy(&lock(&self.words)).trim().to_owned()
+        lock(&self.state).is_over = true;
+        self.over.notify_all();
+    }
+
+    /// Returns the end of what was printed. It waits for that, but not for ever: a descendant of the server may hold the pipe open.
+    fn last(&self) -> String {
+        let state = lock(&self.state);
+        let waited = self.over.wait_timeout_while(state, PATIENCE / 10, |state| !state.is_over);
+        let (state, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&state.end).trim().to_owned()
     }
 }
 
@@ -221,16 +271,6 @@ fn ended(pid: Pid) -> io::Result<Option<ExitStatus>> {
         Err(Errno::ECHILD) if kill(pid, None) == Err(Errno::ESRCH) => Ok(Some(ExitStatus::default())),
         Ok(_) | Err(Errno::ECHILD | Errno::EINTR) => Ok(None),
         Err(error) => Err(error.into()),
-    }
-}
-
-fn keep_last_words(mut output: PipeReader, words: &Mutex<Vec<u8>>) {
-    let mut chunk = [0; 4096];
-    while let Ok(count @ 1..) = output.read(&mut chunk) {
-        let mut words = lock(words);
-        words.extend_from_slice(&chunk[..count]);
-        let surplus = words.len().saturating_sub(LAST_WORDS);
-        words.drain(..surplus);
     }
 }
 
