@@ -66,6 +66,7 @@ mod cli {
     mod devices;
     mod outputs;
     mod unchanged;
+    mod head_start;
     mod remote;
     mod watch;
     mod served;
