@@ -302,6 +302,25 @@ mod tests {
     }
 
     #[test]
+    fn a_placed_file_that_was_changed_is_written_again_whatever_its_times_say() {
+        let cache = tempfile::tempdir().unwrap();
+        let harness = Harness::open(None).unwrap();
+        let file = harness.place(cache.path()).unwrap().join(PACKAGE).join("op/flops.py");
+        // From the second time on it is known by its times.
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        harness.place(cache.path()).unwrap();
+        let bytes = fs::read(&file).unwrap();
+        let then = std::fs::File::open(&file).unwrap().metadata().unwrap().modified().unwrap();
+        let opened = std::fs::File::options().write(true).open(&file).unwrap();
+        std::io::Write::write_all(&mut &opened, b"#").unwrap();
+        opened.set_modified(then).unwrap();
+        drop(opened);
+        assert_ne!(fs::read(&file).unwrap(), bytes);
+        harness.place(cache.path()).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), bytes);
+    }
+
+    #[test]
     #[expect(clippy::disallowed_methods, reason = "somebody else moves files at any moment")]
     fn a_harness_that_somebody_removes_while_it_is_placed_is_whole_or_gone() {
         let cache = tempfile::tempdir().unwrap();
