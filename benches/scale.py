@@ -6,7 +6,7 @@ no-op build and of a build of one edited kernel, in turns, and the peak memory o
 and how long the interpreter takes to start and answer, and the time from a save to the last line of its round in `t2t watch`, beside its peers on the same edits. Figures of one run are
 comparable with each other only.
 
-    python benches/scale.py [--t2t PATH] [--ops 10 1000 10000] [--runs N] [--keep FOLDER] [--out FILE]
+    python benches/scale.py [--t2t PATH] [--before PATH] [--ops 10 1000 10000] [--runs N] [--keep FOLDER] [--out FILE]
 """
 
 from __future__ import annotations
@@ -92,6 +92,9 @@ def parse() -> argparse.Namespace:
     """Returns the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--t2t", default=str(ROOT / ".venv/bin/t2t"), help="the release binary")
+    parser.add_argument(
+        "--before", help="another release binary, whose no-ops and edits are measured in turns with those of the first"
+    )
     parser.add_argument("--ops", type=int, nargs="+", default=[10, 1000, 10000], help="how many ops each workspace has")
     parser.add_argument("--runs", type=int, default=21, help="runs of each no-op")
     parser.add_argument("--edits", type=int, default=9, help="edits of a kernel")
@@ -118,16 +121,37 @@ def measure(arguments: argparse.Namespace, folder: Path, count: int) -> dict[str
     subprocess.run(build, cwd=workspace, env=environment, check=True, stdout=subprocess.DEVNULL)
     row["t2t first (s)"] = round(time.perf_counter() - started, 2)
     commands = {"t2t": (build, workspace, environment)}
+    workspaces = [workspace]
+    if arguments.before:
+        commands["before"] = another(arguments.before, folder / "before", count)
+        workspaces.append(commands["before"][1])
     for name, options in (("ninja", ["--quiet"]), ("make", ["-s"])):
         if path := program(name):
             commands[name] = ([path, *options], twin, {"PATH": os.environ["PATH"]})
             silently(*commands[name])
     row |= no_ops(commands, arguments.runs)
     row["interpreter start (ms)"] = interpreter_start(Path(environment["T2T_PYTHON"]))
-    row |= edits(commands, workspace, Path(environment["T2T_PYTHON"]).with_name("started"), arguments.edits)
+    row |= edits(commands, workspaces, Path(environment["T2T_PYTHON"]).with_name("started"), arguments.edits)
     del commands["t2t"]
+    commands.pop("before", None)
     watch = [arguments.t2t, "watch", "-q"]
     return row | saves(watch, workspace, environment, commands, arguments.edits)
+
+
+def another(t2t: str, folder: Path, count: int) -> tuple[list[str], Path, dict[str, str]]:
+    """Returns the command of another binary, with its folder and its environment: a workspace of its own, which is built. Two binaries know nothing of each other's answers."""
+    workspace, interpreter = folder / "t2t", folder / "environment"
+    if not (workspace / "ops.yaml").exists():
+        generate(workspace, interpreter, count)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "T2T_PYTHON": str(interpreter / "bin/python"),
+        "CUDA_VISIBLE_DEVICES": "",
+    }
+    build = [t2t, "build", "-q"]
+    silently(build, workspace, environment)
+    return build, workspace, environment
 
 
 def program(name: str) -> str | None:
@@ -244,17 +268,18 @@ def peak(timer: str, command: list[str], folder: Path, environment: dict[str, st
 
 
 def edits(
-    commands: Mapping[str, tuple[list[str], Path, dict[str, str]]], workspace: Path, mark: Path, runs: int
+    commands: Mapping[str, tuple[list[str], Path, dict[str, str]]], workspaces: list[Path], mark: Path, runs: int
 ) -> dict[str, object]:
     """Returns, of each command, the median time in ms from its start after one kernel was edited to its end, and the peak memory of one such run; of t2t also the
     time to the moment when the interpreter is started for the first stale action. All get the same edits, in turns."""
-    file = edited(workspace)
-    text = file.read_text()
+    files = [edited(workspace) for workspace in workspaces]
+    texts = [file.read_text() for file in files]
     started: list[float] = []
     ended: dict[str, list[float]] = {command: [] for command in commands}
     peaks: dict[str, float] = {}
     for number in range(runs + 1):
-        file.write_text(f"{text}\nEDIT = {time.time_ns()}{number}\n")
+        for file, text in zip(files, texts, strict=True):
+            file.write_text(f"{text}\nEDIT = {time.time_ns()}{number}\n")
         for command, (words, folder, environment) in commands.items():
             if number == runs:
                 if timer := shutil.which("time"):
@@ -265,7 +290,8 @@ def edits(
             ended[command].append((time.time_ns() - begun) / 1e6)
             if command == "t2t":
                 started.append(int(mark.read_text()) / 1e3 - begun / 1e6)
-    file.write_text(text)
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text)
     for words, folder, environment in commands.values():
         silently(words, folder, environment)
     row: dict[str, object] = {"t2t edit, first action (ms)": round(statistics.median(started), 2)}
