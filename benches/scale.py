@@ -106,12 +106,7 @@ def parse() -> argparse.Namespace:
 def measure(arguments: argparse.Namespace, folder: Path, count: int) -> dict[str, object]:
     """Returns the figures of one size, times in ms and memory in MB."""
     workspace, twin = folder / "t2t", folder / "peers"
-    environment = {
-        "PATH": os.environ["PATH"],
-        "HOME": str(folder),
-        "T2T_PYTHON": str(folder / "environment/bin/python"),
-        "CUDA_VISIBLE_DEVICES": "",
-    }
+    environment = environment_of(folder)
     row: dict[str, object] = {"ops": count}
     if not (workspace / "ops.yaml").exists():
         generate(workspace, folder / "environment", count)
@@ -138,17 +133,22 @@ def measure(arguments: argparse.Namespace, folder: Path, count: int) -> dict[str
     return row | saves(watch, workspace, environment, commands, arguments.edits)
 
 
-def another(t2t: str, folder: Path, count: int) -> tuple[list[str], Path, dict[str, str]]:
-    """Returns the command of another binary, with its folder and its environment: a workspace of its own, which is built. Two binaries know nothing of each other's answers."""
-    workspace, interpreter = folder / "t2t", folder / "environment"
-    if not (workspace / "ops.yaml").exists():
-        generate(workspace, interpreter, count)
-    environment = {
+def environment_of(folder: Path) -> dict[str, str]:
+    """Returns the variables for t2t in the workspace that was generated in `folder`."""
+    return {
         "PATH": os.environ["PATH"],
         "HOME": str(folder),
-        "T2T_PYTHON": str(interpreter / "bin/python"),
+        "T2T_PYTHON": str(folder / "environment/bin/python"),
         "CUDA_VISIBLE_DEVICES": "",
     }
+
+
+def another(t2t: str, folder: Path, count: int) -> tuple[list[str], Path, dict[str, str]]:
+    """Returns the command of another binary, with its folder and its environment: a workspace of its own, which is built. Two binaries know nothing of each other's answers."""
+    workspace = folder / "t2t"
+    if not (workspace / "ops.yaml").exists():
+        generate(workspace, folder / "environment", count)
+    environment = environment_of(folder)
     build = [t2t, "build", "-q"]
     silently(build, workspace, environment)
     return build, workspace, environment

@@ -97,7 +97,8 @@ impl Harness {
     }
 
     /// Returns the folder that holds the package, for the worker's path. Carried files are put under `cache` first, by digest; those that lie there are read and compared, but for those
-    /// whose size, times and inode are those of an earlier comparison. Bytecode beside them, which nothing verifies, is removed. If anything had to be written, all files are checked once more, so that a concurrent `clean` leaves no half of the folder.
+    /// whose size, times and inode are those of an earlier comparison. Bytecode beside them, which nothing verifies, is removed. If anything had to be written, all files
+    /// are checked once more, so that a concurrent `clean` leaves no half of the folder.
     pub fn place(&self, cache: &Path) -> io::Result<PathBuf> {
         let folder = self.folder(cache);
         if self.folder.is_some() {
