@@ -40,7 +40,7 @@ const ENTRY: &str = "  softmax:
 ";
 
 fn workspace() -> Workspace {
-    let workspace = Workspace::new("");
+    let workspace = Workspace::with_zygote("");
     fs::remove_file(workspace.path("ops.yaml")).unwrap();
     workspace.write("lib/fused.py", KERNEL);
     workspace

@@ -44,7 +44,7 @@ fn broken() -> String {
 
 /// A workspace whose kernel file holds only this.
 fn importing(text: &str) -> Workspace {
-    let workspace = Workspace::new(OPS);
+    let workspace = Workspace::with_zygote(OPS);
     workspace.write("kernels/relu/own.py", text);
     workspace
 }

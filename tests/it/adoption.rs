@@ -101,7 +101,7 @@ pub fn workspace() -> Workspace {
 /// Returns a copy of a workspace of this repository: its ops.yaml and the files of its kernels.
 pub fn copied(name: &str) -> Workspace {
     let folder = environment::root().join(name);
-    let workspace = Workspace::new(&fs::read_to_string(folder.join("ops.yaml")).unwrap());
+    let workspace = Workspace::with_zygote(&fs::read_to_string(folder.join("ops.yaml")).unwrap());
     for file in files(&folder) {
         let name = file.strip_prefix(&folder).unwrap().to_str().unwrap();
         workspace.write(name, fs::read(&file).unwrap());

@@ -27,7 +27,7 @@ const OFTEN: &str = "    for _ in range(20):\n        add_kernel[(triton.cdiv(x.
 
 /// A workspace in a repository: the first commit has a kernel that does 20 times the work, the files have one that does not.
 fn workspace() -> Workspace {
-    let workspace = Workspace::new(OPS);
+    let workspace = Workspace::with_zygote(OPS);
     workspace.copy("tests/bad_kernels/right.py", FILE);
     workspace.edit(FILE, ONCE, OFTEN);
     workspace.write(".gitignore", "/cache/\n/logs/\n/home/\n/locks/\n");

@@ -135,7 +135,7 @@ class Wrong(Right):
 
 #[test]
 fn a_class_outside_of_kernels_is_judged_with_the_weights_of_its_reference() {
-    let workspace = Workspace::new(REAL);
+    let workspace = Workspace::with_zygote(REAL);
     workspace.write("lib/model.py", MODEL);
     workspace.write("lib/kernels.py", KERNELS);
     let ran = workspace.build(&["scaled:check"]);

@@ -114,7 +114,7 @@ print(json.dumps(told))
 ";
 
 pub(super) fn workspace() -> Workspace {
-    let workspace = Workspace::new(OPS);
+    let workspace = Workspace::with_zygote(OPS);
     workspace.write("kernels/softmax/rows.py", SOFTMAX);
     workspace
         .write("kernels/common/blocks.py", "import triton\n\n\ndef block(n):\n    return triton.next_power_of_2(n)\n");
@@ -297,7 +297,7 @@ fn an_op_whose_kernel_is_not_checked_was_rejected_or_was_edited_is_refused_with_
 fn published(targets: &str) -> Workspace {
     let ops = std::fs::read_to_string(environment::root().join("ops.yaml")).unwrap();
     let end = ops.find("  softmax:\n").unwrap();
-    let workspace = Workspace::new(&ops[..end].replace("version: 1\n", &format!("version: 1\n{targets}")));
+    let workspace = Workspace::with_zygote(&ops[..end].replace("version: 1\n", &format!("version: 1\n{targets}")));
     for folder in ["kernels/add", "assets/results"] {
         crate::project::copy_folder(&environment::root().join(folder), &workspace.path(folder));
     }

@@ -171,7 +171,7 @@ print(json.dumps(told))
 
 #[test]
 fn an_operator_without_a_checked_gradient_has_none_and_what_cannot_be_one_is_bad_use() {
-    let workspace = Workspace::new(OPS);
+    let workspace = Workspace::with_zygote(OPS);
     for file in ["one_pass.py", "reference.py"] {
         let path = format!("kernels/row_stats/{file}");
         workspace.copy(&format!("examples/reference/{path}"), &path);

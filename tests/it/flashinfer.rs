@@ -13,7 +13,7 @@ const OPS: &str =
 
 /// Returns a workspace whose ops.yaml has a comment, with the definitions in a folder of it.
 fn workspace() -> Workspace {
-    let workspace = Workspace::new(OPS);
+    let workspace = Workspace::with_zygote(OPS);
     for name in [GEMM, NORM, DECODE] {
         workspace.copy(&format!("tests/flashinfer/definitions/{name}.json"), &format!("defs/{name}.json"));
     }

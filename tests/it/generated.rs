@@ -55,7 +55,7 @@ fn whole_an_op_of_each_family_passes_one_of_each_template_in_its_four_variants_a
 #[test]
 fn a_kernel_that_is_wrong_is_made_again_in_its_plainest_form() {
     let ops = "version: 1\nops:\n  relu: {torch: relu, inputs: {input: [M, N]}, variants: [v1_baseline], generator: template}\n";
-    let workspace = Workspace::new(ops);
+    let workspace = Workspace::with_zygote(ops);
     let name = "pointwise.py.jinja";
     let text = Files::default().get(name).unwrap().to_owned();
     // Every form but the plainest is wrong by one.
@@ -99,7 +99,7 @@ fn passes(generator: &Generator, names: &[&str], forms: &[Form], is_whole: impl 
         }
         text += &format!("    variants: [{}]\n", variants.join(", "));
     }
-    let workspace = Workspace::new(&text);
+    let workspace = Workspace::with_zygote(&text);
     for (kernel, rendered) in &kernels {
         workspace.write(&format!("kernels/{kernel}.py"), rendered);
     }

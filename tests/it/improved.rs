@@ -28,7 +28,7 @@ const FILE: &str = "kernels/add/right.py";
 
 /// Makes a workspace whose kernel waits a moment in each call, with an author of three kernels.
 fn workspace() -> Workspace {
-    let workspace = Workspace::new(OPS);
+    let workspace = Workspace::with_zygote(OPS);
     workspace.copy("tests/bad_kernels/right.py", FILE);
     let right = workspace.read(FILE);
     let waiting = |seconds: &str| {

@@ -11,7 +11,8 @@ const OPS: [&str; 6] =
 
 /// Returns a workspace whose ops.yaml has a comment, with the problems in a folder of it.
 fn workspace() -> Workspace {
-    let workspace = Workspace::new("# ours\nversion: 1\nops:\n  relu: {torch: relu, inputs: {input: [M, N]}} # kept\n");
+    let workspace =
+        Workspace::with_zygote("# ours\nversion: 1\nops:\n  relu: {torch: relu, inputs: {input: [M, N]}} # kept\n");
     for file in fs::read_dir(environment::root().join("tests/kernelbench/problems")).unwrap() {
         let name = file.unwrap().file_name().into_string().unwrap();
         workspace.copy(&format!("tests/kernelbench/problems/{name}"), &format!("bench/{name}"));

@@ -24,6 +24,7 @@ mod watching;
 mod whole;
 mod remote_servers;
 mod worker_setup;
+mod zygote;
 mod workspace;
 
 /// The binary over small workspaces, with a stand-in for Python.

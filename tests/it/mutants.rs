@@ -191,7 +191,7 @@ fn workspace(library: &Library, folder: &str) -> (Workspace, BTreeSet<String>) {
 /// Returns a workspace of this repository's ops.
 fn own() -> Workspace {
     let folder = environment::root();
-    let workspace = Workspace::new(&fs::read_to_string(folder.join("ops.yaml")).unwrap());
+    let workspace = Workspace::with_zygote(&fs::read_to_string(folder.join("ops.yaml")).unwrap());
     for op in fs::read_dir(folder.join("kernels")).unwrap() {
         let files = fs::read_dir(op.unwrap().path()).unwrap().map(|file| file.unwrap().path());
         for file in files.filter(|file| file.extension().is_some_and(|end| end == "py")) {

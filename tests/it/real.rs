@@ -92,7 +92,7 @@ fn added() -> Workspace {
 
 /// A workspace whose only kernel is this text.
 fn single(ops: &str, kernel: &str) -> Workspace {
-    let workspace = Workspace::new(&ops.replace("[v1_baseline, v4_optimized]", "[own]"));
+    let workspace = Workspace::with_zygote(&ops.replace("[v1_baseline, v4_optimized]", "[own]"));
     workspace.write("kernels/add/own.py", kernel);
     workspace
 }
@@ -188,7 +188,7 @@ fn the_compiled_stages_are_printed(workspace: &Workspace) {
 
 #[test]
 fn what_the_interpreter_lacks_is_not_judged_and_not_measured() {
-    let workspace = Workspace::new(&ADD.replace(", v4_optimized]", "]"));
+    let workspace = Workspace::with_zygote(&ADD.replace(", v4_optimized]", "]"));
     workspace.copy("kernels/add/v1_baseline.py", "kernels/add/v1_baseline.py");
     let assembly =
         "tl.inline_asm_elementwise(\"mov.b32 $0, $1;\", \"=r,r\", [x + alpha * y], tl.float32, True, 1), mask";
@@ -205,7 +205,7 @@ fn what_the_interpreter_lacks_is_not_judged_and_not_measured() {
 #[test]
 fn bfloat16_is_judged_on_the_interpreter() {
     let ops = ADD.replace("kwargs:", "dtypes: [bfloat16]\n    kwargs:").replace(", v4_optimized]", "]");
-    let workspace = Workspace::new(&ops);
+    let workspace = Workspace::with_zygote(&ops);
     workspace.copy("kernels/add/v1_baseline.py", "kernels/add/v1_baseline.py");
     assert_builds(&workspace);
     assert_eq!(workspace.document("add/v1_baseline:check", "verdict")["verdict"], "passed");
@@ -217,7 +217,7 @@ fn bfloat16_is_judged_on_the_interpreter() {
 #[test]
 fn a_cases_hook_is_used_wherever_it_lies_and_its_mistakes_have_their_place() {
     let ops = ADD.replace("kwargs:", "cases: cases/add.py\n    kwargs:").replace(", v4_optimized]", "]");
-    let workspace = Workspace::new(&ops);
+    let workspace = Workspace::with_zygote(&ops);
     workspace.copy("kernels/add/v1_baseline.py", "kernels/add/v1_baseline.py");
     let hook = "import torch\nfrom types import SimpleNamespace\n\n\ndef cases(spec, generator):\n    \
                 x = torch.randn(3, 5, generator=generator)\n    \

@@ -6,7 +6,7 @@ use crate::workspace::{Ran, Workspace};
 /// A sum that takes its inputs for dense.
 fn workspace() -> Workspace {
     let first = |name: &str| std::fs::read_to_string(environment::root().join("assets/first").join(name)).unwrap();
-    let workspace = Workspace::new(&first("ops.yaml").replace("[v1_baseline]", "[v1_baseline, v2_dense]"));
+    let workspace = Workspace::with_zygote(&first("ops.yaml").replace("[v1_baseline]", "[v1_baseline, v2_dense]"));
     let dense = "    input, other = input.contiguous(), other.contiguous()\n";
     let right = first("v1_baseline.py");
     assert!(right.contains(dense));

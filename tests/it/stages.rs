@@ -11,7 +11,7 @@ const FILE: &str = "kernels/add/v3_coalesced.py";
 /// The op `add` of this repository, with one of its kernels compiled.
 fn compiled() -> Workspace {
     let ops = std::fs::read_to_string(environment::root().join("ops.yaml")).unwrap();
-    let workspace = Workspace::new(&ops[..ops.find("  softmax:\n").unwrap()]);
+    let workspace = Workspace::with_zygote(&ops[..ops.find("  softmax:\n").unwrap()]);
     crate::project::copy_folder(&environment::root().join("kernels/add"), &workspace.path("kernels/add"));
     assert_eq!(workspace.build(&["add/v3_coalesced:compile"]).code, Some(0));
     workspace

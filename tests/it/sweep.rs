@@ -18,7 +18,7 @@ ops:
 ";
 
 fn workspace() -> Workspace {
-    let workspace = Workspace::new(OPS);
+    let workspace = Workspace::with_zygote(OPS);
     for name in ["right", "raises"] {
         workspace.copy(&format!("tests/bad_kernels/{name}.py"), &format!("kernels/add/{name}.py"));
     }

@@ -114,7 +114,7 @@ pub const CUDA: Corpus = Corpus {
 pub const ALL: [Corpus; 8] = [ADOPTION, MUTANTS, GENERATED, LEVEL1, SUITE, COMPILER_SUITE, KERNELS, CUDA];
 
 /// Of so many kernels of a corpus, or tests of a file, each run of the tests has one.
-pub const PART: usize = 8;
+pub const PART: usize = 16;
 
 impl Corpus {
     /// Returns the digest of all that its verdicts depend on, in the repository at `root`.

@@ -16,10 +16,12 @@ use tempfile::TempDir;
 
 use crate::environment;
 use crate::project::expect_none_lost;
+use crate::zygote;
 
 /// A workspace, gone when it is dropped.
 pub struct Workspace {
     folder: TempDir,
+    python: PathBuf,
 }
 
 /// How a run of t2t ended, and what it printed.
@@ -33,7 +35,16 @@ pub struct Ran {
 impl Workspace {
     /// Makes a workspace with this ops.yaml.
     pub fn new(ops: &str) -> Self {
-        let workspace = Self { folder: environment::folder() };
+        Self::of(ops, environment::python())
+    }
+
+    /// Makes one whose fork servers start at once: what is tested is what comes of kernels, not how servers start.
+    pub fn with_zygote(ops: &str) -> Self {
+        Self::of(ops, zygote::python())
+    }
+
+    fn of(ops: &str, python: PathBuf) -> Self {
+        let workspace = Self { folder: environment::folder(), python };
         workspace.write("ops.yaml", ops);
         workspace
     }
@@ -73,7 +84,7 @@ impl Workspace {
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(environment::binary());
         command.args(arguments).current_dir(self.root()).stdin(Stdio::null());
-        command.env("T2T_PYTHON", environment::python()).env("T2T_LOCK_DIR", self.path("locks"));
+        command.env("T2T_PYTHON", &self.python).env("T2T_LOCK_DIR", self.path("locks"));
         command.env("HOME", self.path("home")).env_remove("PYTHONPATH").env_remove("T2T_HARNESS");
         // Each workspace has a home of its own, which would be filled anew.
         command.env("T2T_BYTECODE", environment::bytecode());
