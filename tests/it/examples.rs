@@ -1,11 +1,19 @@
 //! The workspaces of `examples/`, each built from a copy on the interpreter: a stranger's first build passes, and what its README says of a wrong edit holds.
 
+use crate::environment;
 use crate::real::adoption::copied;
+use crate::whole;
 use crate::workspace::Workspace;
 
+/// Builds all of an example, and expects that these passed.
 fn built(name: &str, targets: &[&str]) -> Workspace {
+    built_of(name, &[], targets)
+}
+
+/// Builds `ops` of an example, or all of it.
+fn built_of(name: &str, ops: &[&str], targets: &[&str]) -> Workspace {
     let workspace = copied(&format!("examples/{name}"));
-    let ran = workspace.build(&[]);
+    let ran = workspace.build(ops);
     assert_eq!(ran.code, Some(0), "{}", ran.told);
     for target in targets {
         assert_eq!(workspace.outcome(target), "passed", "{target}\n{}", ran.told);
@@ -54,10 +62,8 @@ fn an_adopted_kernel_builds_with_its_gradient_and_its_readme_names_a_rejection()
 #[test]
 fn kernels_with_gradients_build_as_an_operator_and_as_an_autograd_function_and_their_readme_names_a_rejection() {
     let (softmax, layernorm) = ("softmax/rows:check", "layernorm/partial_sums:check");
-    let workspace = built("gradients", &[softmax, "softmax/rows:bench", layernorm, "layernorm/partial_sums:bench"]);
-    for target in ["gelu/fused:check", "add/summed:check", "mha/flash:check", "matmul/products:check"] {
-        assert_eq!(workspace.outcome(target), "passed", "{target}");
-    }
+    let targets = [softmax, "softmax/rows:bench", layernorm, "layernorm/partial_sums:bench"];
+    let workspace = built_of("gradients", &["softmax", "layernorm"], &targets);
     for (op, variant, passes) in [("softmax", "rows", "both"), ("layernorm", "partial_sums", "backward")] {
         let bench = workspace.document(&format!("{op}/{variant}:bench"), "bench");
         assert_eq!(bench["protocol"]["passes"], passes, "{bench}");
@@ -77,4 +83,21 @@ fn kernels_with_gradients_build_as_an_operator_and_as_an_autograd_function_and_t
     let repro = workspace.command(&["repro", "softmax/rows"]).output().unwrap();
     let said = String::from_utf8_lossy(&repro.stdout);
     assert!(said.starts_with("gradient of `input` differs from torch's"), "{repro:?}");
+}
+
+#[test]
+#[ignore = "takes most of a minute; tests/whole.json tells whether it has to run"]
+fn whole_every_kernel_with_a_gradient_passes() {
+    built(
+        "gradients",
+        &[
+            "softmax/rows:check",
+            "layernorm/partial_sums:check",
+            "gelu/fused:check",
+            "add/summed:check",
+            "mha/flash:check",
+            "matmul/products:check",
+        ],
+    );
+    whole::GRADIENTS.note(&environment::root());
 }

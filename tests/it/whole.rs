@@ -56,6 +56,14 @@ pub const GENERATED: Corpus = Corpus {
 pub const LEVEL1: Corpus =
     Corpus { name: "level1", phases: CHECKS, is_of_all_modules: false, files: &["tests/level1", "tests/it/level1.rs"] };
 
+/// The example of kernels with gradients, of which each run builds two ops.
+pub const GRADIENTS: Corpus = Corpus {
+    name: "gradients",
+    phases: CHECKS,
+    is_of_all_modules: false,
+    files: &["examples/gradients", "tests/it/examples.rs"],
+};
+
 /// The suite of the harness where Triton is its interpreter, most of which is kernels.
 pub const SUITE: Corpus = Corpus {
     name: "suite",
@@ -111,7 +119,7 @@ pub const CUDA: Corpus = Corpus {
 };
 
 /// All of them.
-pub const ALL: [Corpus; 8] = [ADOPTION, MUTANTS, GENERATED, LEVEL1, SUITE, COMPILER_SUITE, KERNELS, CUDA];
+pub const ALL: [Corpus; 9] = [ADOPTION, MUTANTS, GENERATED, LEVEL1, GRADIENTS, SUITE, COMPILER_SUITE, KERNELS, CUDA];
 
 /// Of so many kernels of a corpus, or tests of a file, each run of the tests has one.
 pub const PART: usize = 16;
