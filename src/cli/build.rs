@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::Context;
 use t2t_host::cores;
-use t2t_host::interrupt::Interrupt;
+use t2t_host::interrupt::{INTERRUPTED, Interrupt};
 use t2t_model::action::{Phase, Target};
 use t2t_model::digest::Digest;
 use t2t_model::event::{Event, Tally, Vouched};
@@ -124,8 +124,8 @@ fn build_whole(
     let running = going.running()?;
     let Going { joined, interrupt, remote, .. } = going;
     if interrupt.is_set() {
-        outputs.report(&Event::Finished { tally: ahead.tally(), wall: start.elapsed(), exit_code: 130 });
-        return Ok(130);
+        outputs.report(&Event::Finished { tally: ahead.tally(), wall: start.elapsed(), exit_code: INTERRUPTED });
+        return Ok(INTERRUPTED);
     }
     let is_first = fs::stat(&root.join("cache/journal")).is_none();
     let own = arguments.require_signed.then(|| OwnStore::under(&root));

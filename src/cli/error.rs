@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
+use t2t_host::interrupt::INTERRUPTED;
 use t2t_host::worker::WorkerError;
 use t2t_model::problem::{self, Problem};
 use t2t_plan::graph::pick::Unknown;
@@ -36,7 +37,7 @@ pub(crate) enum CliError {
         /// What to do about it.
         hint: Option<String>,
     },
-    /// The user asked to stop: exit 130.
+    /// The user asked to stop: exit [`INTERRUPTED`].
     Interrupted,
 }
 
@@ -47,7 +48,7 @@ impl CliError {
             Self::Missing { .. } => 1,
             Self::Use { .. } | Self::Spec(_) => 2,
             Self::Machine { .. } => 3,
-            Self::Interrupted => 130,
+            Self::Interrupted => INTERRUPTED,
         }
     }
 

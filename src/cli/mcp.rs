@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::Context;
 use rmcp::service::{QuitReason, ServerInitializeError};
 use rmcp::transport::io::stdio_pipes;
+use t2t_host::interrupt::INTERRUPTED;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::error::CliError;
@@ -80,7 +81,7 @@ async fn serve(program: Program) -> Result<u8, CliError> {
     let running = program.running();
     let begun = tokio::select! {
         begun = rmcp::serve_server(Server::new(program), stdio_pipes()) => begun,
-        told = &mut told => return told.map(|()| 130).map_err(CliError::machine),
+        told = &mut told => return told.map(|()| INTERRUPTED).map_err(CliError::machine),
     };
     let service = match begun {
         Ok(service) => service,
@@ -95,7 +96,7 @@ async fn serve(program: Program) -> Result<u8, CliError> {
         ended = &mut ended => (ended, 0),
         _ = &mut told => {
             stop.cancel();
-            (ended.await, 130)
+            (ended.await, INTERRUPTED)
         }
     };
     running.end(PATIENCE).await;

@@ -2,11 +2,13 @@
 //!
 //! It does not know what a build does.
 
+use t2t_host::interrupt::INTERRUPTED;
+
 use super::error::CliError;
 use super::{BuildArguments, Common};
 
 /// The exit codes, the worst first.
-const WORST: [u8; 4] = [130, 2, 3, 1];
+const WORST: [u8; 4] = [INTERRUPTED, 2, 3, 1];
 
 /// Has `build` build for each model that is named; where one or none is, once. What stops one does not stop the others, but for an interruption. Returns the worst of the exit
 /// codes.

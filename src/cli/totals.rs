@@ -2,6 +2,7 @@
 //!
 //! It does not know what was requested.
 
+use t2t_host::interrupt::INTERRUPTED;
 use t2t_model::event::Tally;
 use t2t_model::record::Outcome;
 use t2t_plan::schedule::Settled;
@@ -43,7 +44,7 @@ pub(crate) fn is_rejected(settled: &Settled) -> bool {
 pub(crate) fn exit_code(report: &Report) -> u8 {
     let settled = || report.settled.iter().flatten();
     if report.interrupted {
-        130
+        INTERRUPTED
     } else if settled().any(|settled| matches!(settled, Settled::Lost(_))) {
         3
     } else {

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use console::Term;
-use t2t_host::interrupt::Interrupt;
+use t2t_host::interrupt::{INTERRUPTED, Interrupt};
 use t2t_host::watch::{How, NoWatch, Places, Watch};
 use t2t_model::action::Target;
 use t2t_model::event::Event;
@@ -175,10 +175,10 @@ impl Watching<'_> {
                 self.rest();
             }
             if self.interrupt.is_set() {
-                return Ok(130);
+                return Ok(INTERRUPTED);
             }
             if self.inbox.borrow().is_quit {
-                return Ok(self.code.unwrap_or(130));
+                return Ok(self.code.unwrap_or(INTERRUPTED));
             }
         }
     }

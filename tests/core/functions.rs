@@ -1,4 +1,4 @@
-//! The table of the functions of the harness, held against the harness.
+//! What Rust has of the harness, held against the harness: the table of its functions, and a number that both compare with.
 
 use std::fs;
 use std::path::Path;
@@ -21,4 +21,17 @@ fn each_function_is_one_of_the_harness() {
     let missing: Vec<&String> = listed.iter().chain(&others).filter(|name| !exists(name)).collect();
     assert!(missing.is_empty(), "the harness has no {missing:?}");
     assert!(!exists("t2t_harness.phases.judge:no_such_function") && !exists("t2t_harness.phases.none:none"));
+}
+
+/// Returns what a file of the repository sets a constant to.
+fn set(file: &str, constant: &str) -> String {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+    let line = text.lines().find_map(|line| line.split_once(constant)).unwrap_or_else(|| panic!("{file}: {constant}"));
+    line.1.trim_end_matches(';').to_owned()
+}
+
+#[test]
+fn figures_are_steady_in_the_harness_up_to_what_a_selection_takes_for_steady() {
+    let there = set("python/t2t_harness/measuring/statistics.py", "STEADY = ");
+    assert_eq!(set("crates/report/src/rank/stability.rs", "const STEADY: f64 = "), there);
 }

@@ -4,6 +4,7 @@
 //! It knows t2t from outside alone: files, arguments, both streams, the exit code.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::symlink;
@@ -268,19 +269,17 @@ pub fn file(op: &str, variant: &str) -> String {
 }
 
 /// Leaves in a folder what a build keeps there of the harness that t2t carries, whose 200 files take a debug binary half a second to parse.
-fn know_harness(folder: &Path) {
-    static KEPT: OnceLock<TempDir> = OnceLock::new();
-    let kept = KEPT.get_or_init(|| {
-        let kept = environment::folder();
-        let meanings = Harness::open(None).unwrap().meanings(kept.path());
+pub fn know_harness(folder: &Path) {
+    static KEPT: OnceLock<(OsString, Vec<u8>)> = OnceLock::new();
+    let (name, bytes) = KEPT.get_or_init(|| {
+        let folder = environment::folder();
+        let meanings = Harness::open(None).unwrap().meanings(folder.path());
         assert!(!meanings.phases.is_empty());
-        kept
+        let file = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap();
+        (file.file_name(), fs::read(file.path()).unwrap())
     });
     fs::create_dir_all(folder).unwrap();
-    for entry in fs::read_dir(kept.path()).unwrap() {
-        let file = entry.unwrap();
-        fs::copy(file.path(), folder.join(file.file_name())).unwrap();
-    }
+    fs::write(folder.join(name), bytes).unwrap();
 }
 
 /// Makes an environment with the interpreter for tests, as `bin/python` in `folder`.

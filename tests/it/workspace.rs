@@ -15,7 +15,7 @@ use t2t_store::store::journal::Journal;
 use tempfile::TempDir;
 
 use crate::environment;
-use crate::project::expect_none_lost;
+use crate::project::{expect_none_lost, know_harness};
 use crate::zygote;
 
 /// A workspace, gone when it is dropped.
@@ -40,7 +40,9 @@ impl Workspace {
 
     /// Makes one whose fork servers start at once: what is tested is what comes of kernels, not how servers start.
     pub fn with_zygote(ops: &str) -> Self {
-        Self::of(ops, zygote::python())
+        let workspace = Self::of(ops, zygote::python());
+        know_harness(&workspace.path("cache/toolchain"));
+        workspace
     }
 
     fn of(ops: &str, python: PathBuf) -> Self {

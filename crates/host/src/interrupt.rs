@@ -14,6 +14,9 @@ use signal_hook::iterator::Signals;
 
 use crate::author;
 
+/// The exit code of a command that the user stopped: that of a shell's command after SIGINT.
+pub const INTERRUPTED: u8 = 130;
+
 /// Whether the user asked to stop.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt(Arc<AtomicBool>);
@@ -40,7 +43,7 @@ impl Interrupt {
     }
 
     /// Sets the flag at the first SIGINT, SIGTERM or SIGHUP, and then calls `stop`, on a thread of its own. A second signal ends the process at once, with
-    /// the exit code 130.
+    /// the exit code [`INTERRUPTED`].
     pub fn on_signal(&self, stop: impl Fn() -> Then + Send + 'static) -> std::io::Result<()> {
         let flag = self.clone();
         let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
@@ -52,7 +55,7 @@ impl Interrupt {
                     author::kill_all();
                 }
                 if again || stop() == Then::EndHere {
-                    std::process::exit(130);
+                    std::process::exit(i32::from(INTERRUPTED));
                 }
             }
         });
