@@ -158,12 +158,22 @@ class Server:
     def is_forked(self) -> bool:
         """Fork the server of the other kind, as the worker does after the imports that both have, and return whether this is that one."""
         own, output = SPARE
-        if between := os.fork():
-            os.waitpid(between, 0)
+        try:
+            between = os.fork()
+        except OSError:
+            # As the worker does at a limit on processes: whoever asks for a child is told of it.
+            between = -1
+        if between:
+            if between > 0:
+                os.waitpid(between, 0)
             os.close(own)
             os.close(output)
             return False
-        if os.fork():
+        try:
+            is_between = os.fork() > 0
+        except OSError:
+            is_between = True
+        if is_between:
             os._exit(0)
         os.setpgid(0, 0)
         os.dup2(output, 1)
