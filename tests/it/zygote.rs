@@ -31,9 +31,8 @@ pub fn python() -> PathBuf {
 fn start(python: &Path) -> Zygotes {
     let folder = environment::folder().keep();
     let sockets = ["plain", "compiled"].map(|name| folder.join(name));
-    let [mut plain, mut compiled] =
-        [0, OF_COMPILED.len()].map(|more| zygote(python, &sockets[more.min(1)], &OF_COMPILED[..more]));
-    for process in [&mut plain, &mut compiled] {
+    let mut processes = [zygote(python, &sockets[0], &[]), zygote(python, &sockets[1], &OF_COMPILED)];
+    for process in &mut processes {
         let mut said = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut said).unwrap();
         assert_eq!(said, "ready\n", "torch and Triton cannot be imported");
@@ -47,7 +46,7 @@ fn start(python: &Path) -> Zygotes {
     let launcher = folder.join("bin/python");
     std::fs::create_dir_all(folder.join("bin")).unwrap();
     program(&launcher, &format!("#!{} -IS\n{text}", base.trim()));
-    Zygotes { _processes: [plain, compiled], python: launcher }
+    Zygotes { _processes: processes, python: launcher }
 }
 
 /// Starts a process that imports these modules beside [`SHARED`], with the variables that a server for compiled kernels has.
