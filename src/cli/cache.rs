@@ -11,6 +11,7 @@ use t2t_model::action::Identity;
 use t2t_model::digest::Digest;
 use t2t_model::record::Record;
 use t2t_plan::graph::pick::{Force, Selection, pick};
+use t2t_spec::names::suggestion;
 use t2t_store::fs;
 use t2t_store::store::archive::{self, Artifacts, Refused};
 use t2t_store::store::audit::{Audit, Fault, audit, repair};
@@ -285,13 +286,23 @@ fn export(arguments: &ExportArguments) -> Result<u8, CliError> {
     let root = context::workspace()?;
     let cache = root.join("cache");
     let lines = Journal::open(&cache).lines().context("cannot read `cache/journal`")?;
+    let live = lines.live();
+    let (ops, devices): (BTreeSet<String>, BTreeSet<Option<String>>) = live
+        .iter()
+        .map(|record| (record.identity.target.op.clone(), record.identity.device.as_ref().map(ToString::to_string)))
+        .unzip();
+    are_known(&arguments.op, ops.iter().filter(|op| !op.is_empty()).map(String::as_str))?;
+    if let Some(device) = arguments.of_device.as_ref().filter(|device| !devices.contains(&Some((*device).clone()))) {
+        // Those of no device may be what is wanted.
+        streams::say(&format!("warning: there is no result of device model `{device}`"));
+    }
     let is_wanted = |record: &&Record| {
         let (target, device) = (&record.identity.target, &record.identity.device);
         let of_op = arguments.op.is_empty() || arguments.op.contains(&target.op);
         let here = device.as_ref().map(ToString::to_string);
         of_op && (arguments.of_device.is_none() || here.is_none() || here == arguments.of_device)
     };
-    let records: Vec<&Record> = lines.live().into_iter().filter(is_wanted).collect();
+    let records: Vec<&Record> = live.into_iter().filter(is_wanted).collect();
     let artifacts = if arguments.without_ir { Artifacts::WithoutIr } else { Artifacts::All };
     let unwritable = || format!("cannot write `{}`", arguments.file.display());
     let place = context::absolute(&arguments.file);
@@ -302,14 +313,26 @@ fn export(arguments: &ExportArguments) -> Result<u8, CliError> {
         streams::say(&format!("warning: left out: {fault}"));
     }
     if packed.records == 0 {
-        let message = "there is no result to export";
-        return Err(CliError::misuse(message, "run `t2t build`, or ask for other ops or another device"));
+        return Err(nothing_kept());
     }
     draft.finish().with_context(unwritable)?;
     let (records, blobs) = (count(packed.records, "record"), count(packed.blobs, "blob"));
     let size = bytes(packed.bytes);
     streams::print(&format!("{records}, {blobs}, {size} in {}\n", arguments.file.display()));
     Ok(0)
+}
+
+/// Fails, as bad use, on an op of which nothing is kept: a misspelled one would be left out silently.
+fn are_known<'a>(names: &[String], known: impl Iterator<Item = &'a str> + Clone) -> Result<(), CliError> {
+    match names.iter().find(|name| !known.clone().any(|known| known == *name)) {
+        Some(_) if known.clone().next().is_none() => Err(nothing_kept()),
+        Some(name) => Err(CliError::misuse(format!("there is no result of op `{name}`"), suggestion(name, known))),
+        None => Ok(()),
+    }
+}
+
+fn nothing_kept() -> CliError {
+    CliError::misuse("there is no result to export", "run `t2t build`, or ask for other ops or another device")
 }
 
 fn import(file: &Path) -> Result<u8, CliError> {

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -141,6 +142,7 @@ fn open_junit(path: &Path) -> Result<PathBuf, CliError> {
 
 fn open_events(path: &Path, arguments: &BuildArguments) -> Result<(Events<File>, PathBuf), CliError> {
     let path = context::absolute(path);
+    may_be_replaced(&path, "the events")?;
     let file = fs::open_to_write(&path).map_err(|error| unfit(&path, "the events", &error.to_string()))?;
     Ok((Events::start(file, &arguments.targets.written(), now()), path))
 }
@@ -152,8 +154,26 @@ fn made(path: &Path, empty: &[u8], what: &str) -> Result<PathBuf, CliError> {
     if path.exists() && !path.is_file() {
         return Err(unfit(&path, what, "it is no file"));
     }
+    may_be_replaced(&path, what)?;
     fs::write(&path, empty).map_err(|error| unfit(&path, what, &error.to_string()))?;
     Ok(path)
+}
+
+/// Fails where a file begins as none of these outputs does, which are XML and JSON: it is an `ops.yaml` or a kernel whose name was written in the wrong place.
+fn may_be_replaced(path: &Path, what: &str) -> Result<(), CliError> {
+    // A pipe that is opened to be read would wait for a writer.
+    if !path.is_file() {
+        return Ok(());
+    }
+    let mut first = [0];
+    let read = File::open(path).and_then(|mut file| file.read(&mut first));
+    match read {
+        Ok(1) if !b"<{[".contains(&first[0]) => Err(CliError::misuse(
+            format!("cannot write {what} to `{}`: something else is in it", path.display()),
+            "name another file, or remove that one first",
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn unfit(path: &Path, what: &str, why: &str) -> CliError {

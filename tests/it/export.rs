@@ -409,6 +409,10 @@ fn what_cannot_be_named_or_exported_is_bad_use() {
         ),
         (&["softmax", "--as", "package", "--name", "class"], "error: `class` is no name of a Python package\n"),
         (
+            &["softmax", "--as", "package", "--name", "torch"],
+            "error: a package `torch` would hide the one that its own kernels import\n",
+        ),
+        (
             &["softmax", "--as", "hf-kernel", "--name", "My_kernels"],
             "error: `My_kernels` is no name of a kernel for Hugging Face's kernel-builder\n",
         ),

@@ -197,6 +197,27 @@ fn a_file_that_cannot_be_written_stops_the_build_before_anything_runs() {
     }
 }
 
+#[test]
+fn a_file_that_holds_something_else_is_not_replaced() {
+    let project = Project::new();
+    let files = ["ops.yaml", "kernels/softmax/v2_tiling.py"];
+    for (flag, what) in [("--events", "the events"), ("--junit", "the JUnit file"), ("--trace", "the trace")] {
+        for file in files {
+            let before = project.read(file);
+            let ran = project.t2t(&format!("build {flag} {file}")).exits(2).runs("");
+            let expected = format!(
+                "error: cannot write {what} to `[ROOT]/{file}`: something else is in it\nhint: name another file, or remove that one first\n"
+            );
+            assert_eq!((ran.stderr.as_str(), project.read(file)), (expected.as_str(), before));
+        }
+    }
+    // What a build wrote itself is replaced, and what is empty.
+    project.write("empty", "");
+    for _ in 0..2 {
+        project.t2t("build --events events.jsonl --junit junit.xml --trace empty").exits(0);
+    }
+}
+
 /// Returns the test cases of `junit.xml`: `CLASSNAME NAME` → the element inside and its text.
 fn cases(project: &Project) -> BTreeMap<String, (String, String)> {
     let text = project.read("junit.xml");

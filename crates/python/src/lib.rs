@@ -74,6 +74,10 @@ fn read_told(bytes: &[u8], told: Told) -> PythonFile {
         (Encoding::Utf8, Err(error)) => return unread(bytes, not_utf8(bytes, error.valid_up_to())),
     };
     let text = decoded.strip_prefix('\u{feff}').unwrap_or(&decoded);
+    // Python refuses them wherever they are, also in a comment, which has no meaning otherwise.
+    if let Some(at) = text.find('\0') {
+        return unread(bytes, fault(text, at, "source code cannot contain null bytes"));
+    }
     let depth = bounds::depth(text);
     if depth > bounds::DEEPEST {
         let message = format!("the syntax nests deeper than {} levels", bounds::DEEPEST);
@@ -192,6 +196,15 @@ mod tests {
     fn a_syntax_error_has_its_place() {
         let fault = read(b"x = 1\ndef f(:\n").fault.unwrap();
         assert_eq!((fault.line, fault.excerpt.as_str()), (2, "def f(:"));
+    }
+
+    #[test]
+    fn a_null_byte_is_a_fault_wherever_it_is() {
+        for text in ["x = 1\n# a\0b\n", "x = 1\ny = 'a\0b'\n", "x = 1\n\0\n"] {
+            let fault = read(text.as_bytes()).fault.unwrap();
+            assert_eq!((fault.line, fault.message.as_str()), (2, "source code cannot contain null bytes"), "{text:?}");
+            assert_ne!(meaning(text), meaning(&text.replace('\0', "")), "{text:?}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use t2t_model::signature::{Trust, TrustedKey};
 use super::conform::conform;
 use super::executor::Executor;
 use super::fault::Fault;
+use super::fields::DTYPES;
 use super::json::json;
 use super::layers::Layers;
 use super::names::{nearest, suggestion};
@@ -29,6 +30,7 @@ pub(super) fn check(root: &Node, names: Option<&TorchNames>, faults: &mut Vec<Fa
     let ops: Vec<Option<Op>> = entries.iter().map(|entry| Reader { root, entry, faults }.op(names)).collect();
     same_but_for_case(entries.iter().map(|entry| (entry.key.as_str(), entry.place)), "op", faults);
     tolerances_given_twice(root, faults);
+    tolerances_of_integers(root, faults);
     let ops: Vec<Op> = ops.into_iter().collect::<Option<_>>()?;
     unused_profile_dims(root, &ops, faults);
     let targets = root.get("targets").map(inputs::texts).unwrap_or_default();
@@ -103,6 +105,20 @@ fn tolerances_given_twice(root: &Node, faults: &mut Vec<Fault>) {
             let fault = Fault::new(float32.place, "the tolerances of float32 are given twice");
             faults.push(fault.hint("`atol` and `rtol` are float32's: remove them, or this"));
         }
+    }
+}
+
+/// Integers and truth values are compared exactly, so that a tolerance of theirs would say what no check does.
+fn tolerances_of_integers(root: &Node, faults: &mut Vec<Fault>) {
+    let ops: Vec<&Node> = root.get("ops").map_or(&[][..], Node::entries).iter().map(|entry| &entry.node).collect();
+    let outputs = ops.iter().filter_map(|op| op.get("outputs")).flat_map(Node::entries).map(|entry| &entry.node);
+    let owners = ops.iter().copied().chain([root]);
+    let owners = owners.flat_map(|node| [Some(node), node.get("defaults"), node.at(&["profiles", "cpu"])]);
+    let checks = owners.flatten().filter_map(|node| node.get("check"));
+    let told = outputs.chain(checks).filter_map(|node| node.get("tolerances")).flat_map(Node::entries);
+    for entry in told.filter(|entry| DTYPES.contains(&entry.key.as_str()) && !entry.key.contains("float")) {
+        let fault = Fault::new(entry.place, format!("{} is compared exactly, with no tolerance", entry.key));
+        faults.push(fault.hint("remove it; where rounding may differ, return the value before it is rounded"));
     }
 }
 

@@ -133,6 +133,10 @@ impl Reader<'_, '_> {
                 let message = format!("size `{}` gives input `{}` {is} for `{expression}`", size.0, tensor.name);
                 let place = self.place_of(tensor);
                 self.fault(place, &message, "give the op sizes at which every length is at least 1");
+            } else if is_beyond_any_memory(&tensor.shape, size.1) {
+                let message = format!("size `{}` gives input `{}` more bytes than any memory has", size.0, tensor.name);
+                let place = self.place_of(tensor);
+                self.fault(place, &message, "give the op smaller sizes");
             }
         }
     }
@@ -149,6 +153,19 @@ fn wrong_length<'a>(dim: &'a Dim, binding: &Binding) -> Option<(&'a Expression, 
     let Dim::Of(expression) = dim else { return None };
     let value = expression.value(binding);
     value.is_none_or(|value| value < 1).then_some((expression, value))
+}
+
+/// Bytes of an element of the widest dtypes.
+const WIDEST: i64 = 8;
+
+/// Returns whether a tensor has so many elements that torch cannot count its bytes, which it does in 64 bits with a sign.
+fn is_beyond_any_memory(shape: &[Dim], binding: &Binding) -> bool {
+    let length = |dim: &Dim| match dim {
+        Dim::Of(expression) => expression.value(binding),
+        Dim::Length(length) => i64::try_from(*length).ok(),
+    };
+    let bytes = shape.iter().try_fold(WIDEST, |bytes, dim| bytes.checked_mul(length(dim)?));
+    bytes.is_none()
 }
 
 /// Returns the texts of a list.

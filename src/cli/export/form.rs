@@ -18,8 +18,40 @@ const OPERATOR_TESTS: &str = include_str!("../../../assets/export/operator_tests
 /// The flake of every project of kernel-builder.
 const FLAKE: &str = include_str!("../../../assets/export/flake.nix");
 
+/// What an exported package and its tests import, and what torch and Triton cannot do without.
+const SHADOWED: [&str; 24] = [
+    "collections",
+    "contextlib",
+    "ctypes",
+    "functools",
+    "importlib",
+    "inspect",
+    "json",
+    "logging",
+    "math",
+    "numpy",
+    "os",
+    "pathlib",
+    "pickle",
+    "pytest",
+    "re",
+    "subprocess",
+    "sys",
+    "tests",
+    "threading",
+    "torch",
+    "triton",
+    "types",
+    "typing",
+    "warnings",
+];
+
 /// Fails, as bad use, where a package of this form cannot have the name.
 pub(super) fn may_be_named(form: ExportForm, package: &str) -> Result<(), CliError> {
+    if SHADOWED.contains(&package) {
+        let message = format!("a package `{package}` would hide the one that its own kernels import");
+        return Err(CliError::misuse(message, "write `--name my_kernels`"));
+    }
     let is_of_hub = package.starts_with(|letter: char| letter.is_ascii_lowercase())
         && !package.ends_with('_')
         && package.len() > 1

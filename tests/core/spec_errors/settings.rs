@@ -175,6 +175,30 @@ hint: did you mean `float16`?
 }
 
 #[test]
+fn integers_have_no_tolerance() {
+    let text = "\
+version: 1
+ops:
+  add: {torch: add, inputs: {input: [M, N]}, check: {tolerances: {float32: [1, 1], int8: [1, 0]}}}
+  mul: {torch: add, inputs: {input: [M, N]}, outputs: {out: {tolerances: {bool: [1, 0]}}}}
+";
+    let expected = "\
+error: ops.yaml:3:84: int8 is compared exactly, with no tolerance
+  |
+3 |   add: {torch: add, inputs: {input: [M, N]}, check: {tolerances: {float32: [1, 1], int8: [1, 0]}}}
+  |                                                                                    ^
+hint: remove it; where rounding may differ, return the value before it is rounded
+
+error: ops.yaml:4:75: bool is compared exactly, with no tolerance
+  |
+4 |   mul: {torch: add, inputs: {input: [M, N]}, outputs: {out: {tolerances: {bool: [1, 0]}}}}
+  |                                                                           ^
+hint: remove it; where rounding may differ, return the value before it is rounded
+";
+    refused(text, expected);
+}
+
+#[test]
 fn torch_is_always_a_baseline() {
     let text = "\
 version: 1

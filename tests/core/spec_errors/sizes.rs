@@ -31,6 +31,27 @@ hint: add `M: 256` to the size, or to `dims`
 }
 
 #[test]
+fn a_tensor_has_no_more_bytes_than_torch_counts() {
+    let text = "\
+version: 1
+ops:
+  add:
+    torch: add
+    inputs: {input: [M, N]}
+    bench: {sizes: {small: [4294967296, 268435455]}}
+    check: {sizes: {small: [4294967296, 268435456]}}
+";
+    let expected = "\
+error: ops.yaml:5:14: op `add`: size `small` gives input `input` more bytes than any memory has
+  |
+5 |     inputs: {input: [M, N]}
+  |              ^
+hint: give the op smaller sizes
+";
+    refused(text, expected);
+}
+
+#[test]
 fn a_size_binds_free_dims_only() {
     let text = "\
 version: 1

@@ -59,8 +59,10 @@ fn an_export_can_be_of_one_op_or_one_device() {
     let clone = clone(&fs::read(project.path("../out")).unwrap());
     clone.t2t("cache import ../in").exits(0);
     clone.t2t("build --op gelu").exits(0).runs("");
-    project.t2t("cache export ../out --op relu").exits(2).says("there is no result to export");
+    let ran = project.t2t("cache export ../out --op gelu --op sofmax").exits(2);
+    ran.says("error: there is no result of op `sofmax`\nhint: did you mean `softmax`?\n");
     let ran = project.t2t("cache export ../out --of-device nvidia-h200").exits(0);
+    let ran = ran.says("warning: there is no result of device model `nvidia-h200`\n");
     assert!(!ran.stdout.starts_with("19 records"), "{}", ran.stdout);
 }
 
