@@ -1,5 +1,7 @@
 //! A case on its own: what a rejection says of it, and `t2t repro`, which writes it as a Python file and runs that.
 
+use std::collections::BTreeSet;
+
 use crate::environment;
 use crate::workspace::{Ran, Workspace};
 
@@ -88,4 +90,38 @@ fn a_case_that_was_found_for_a_measured_size_runs_alone_too() {
     let ran = run(&workspace, &["repro", "add/v2_dense", case]);
     assert_eq!(ran.code, Some(1), "{}", ran.told);
     assert!(ran.out.starts_with("the output differs from torch's in "), "{ran:?}");
+}
+
+#[test]
+fn an_autotuned_kernel_runs_alone_without_a_gpu_too() {
+    let workspace = workspace();
+    let tuned = workspace.read("kernels/add/v1_baseline.py").replace(
+        "@triton.jit\n",
+        "@triton.autotune(configs=[triton.Config({\"BLOCK\": 128}), triton.Config({\"BLOCK\": 256})], key=[\"length\"])\n@triton.jit\n",
+    );
+    let tuned = tuned.replace("(triton.cdiv(length, 1024),)", "lambda meta: (triton.cdiv(length, meta[\"BLOCK\"]),)");
+    let tuned = tuned.replace(", length, BLOCK=1024)", ", length)");
+    assert!(tuned.contains("autotune") && tuned.contains("lambda meta") && !tuned.contains("BLOCK=1024"), "{tuned}");
+    workspace.write("kernels/add/v1_baseline.py", &tuned);
+    let ran = run(&workspace, &["repro", "add/v1_baseline"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "as near to torch's as a check asks\n"), "{ran:?}");
+}
+
+#[test]
+fn a_case_in_which_programs_do_more_than_one_piece_runs_alone_too() {
+    let workspace = workspace();
+    let right = workspace.read("kernels/add/v1_baseline.py");
+    let call = "add_kernel[(triton.cdiv(length, 1024),)](";
+    assert!(right.contains(call));
+    // There are never more than four programs, and what is beyond them nobody does.
+    let capped = right.replace(call, "add_kernel[(min(triton.cdiv(length, 1024), 4),)](");
+    workspace.write("kernels/add/v2_dense.py", capped);
+    let ran = run(&workspace, &["build", "add/v2_dense:check"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.told);
+    let evidence = run(&workspace, &["artifact", "add/v2_dense:check", "evidence"]);
+    let is_told = |name: &&str| name.starts_with("edge/grid[") || name.starts_with("edge/programs[");
+    let names: BTreeSet<&str> = evidence.out.split('"').filter(is_told).collect();
+    let ran: Vec<Ran> = names.iter().map(|name| run(&workspace, &["repro", "add/v2_dense", name])).collect();
+    assert!(ran.iter().all(|ran| ran.code.is_some_and(|code| code < 2)), "{ran:?}");
+    assert!(ran.iter().any(|ran| ran.out.starts_with("the output differs from torch's in ")), "{ran:?}");
 }

@@ -21,6 +21,14 @@ GRADIENTS = """
         results[f"grad.{{name}}"] = torch.zeros_like(leaf) if gradient is None else gradient
 """
 
+UNTIMED = """
+from triton.runtime import autotuner
+
+# Without a GPU nothing can be timed: the first configuration runs, as in a check.
+autotuner.Autotuner._bench = lambda self, *args, **meta: [0.0]
+"""
+"""How a script does without the driver that Triton's autotuner asks for a timer (triton 3.6, `Autotuner.run`, which takes the first of the fastest)."""
+
 CALLED = """        found = found if callable(found) else found.forward
 """
 
@@ -49,7 +57,7 @@ import torch
 from safetensors.torch import load_file
 
 import {picture} as picture
-
+{untimed}
 DEVICE = {device}
 NAMES = {results}
 # Those of the kernel's first launch.
