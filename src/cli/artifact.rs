@@ -24,9 +24,9 @@ pub(crate) fn artifact(common: &Common, target: &str, name: Option<&str>) -> Res
         let hint = "name one, as in `t2t artifact softmax/v2_tiling:check evidence`";
         return Err(CliError::misuse(format!("`{target}` is not one action"), hint));
     };
-    let build = format!("run `t2t build {target}`");
-    let Some(record) = standing(&session, &wanted, index, &build)? else {
-        return Err(CliError::misuse(format!("`{target}` has no result"), build));
+    let build = format!("`t2t build {target}`");
+    let Some(record) = standing(&session, &wanted, index, &format!("run {build}"))? else {
+        return Err(CliError::misuse(format!("`{target}` has no result"), format!("run {build}")));
     };
     let Some(name) = name else {
         let lines = record.outputs.iter().map(|(name, blob)| format!("{name} {}\n", blob.size));
@@ -41,8 +41,10 @@ pub(crate) fn artifact(common: &Common, target: &str, name: Option<&str>) -> Res
         };
         return Err(CliError::misuse(format!("the result of `{target}` has no `{name}`"), hint));
     };
-    let bytes =
-        session.cas().get(blob.digest).map_err(|error| CliError::misuse(format!("`{name}`: {error}"), build))?;
+    let bytes = session.cas().get(blob.digest).map_err(|error| {
+        // A build does not make again what a result that stands has left.
+        CliError::misuse(format!("`{name}`: {error}"), format!("run `t2t cache verify --repair`, then {build}"))
+    })?;
     streams::print_bytes(&bytes);
     Ok(0)
 }

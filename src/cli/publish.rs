@@ -92,11 +92,15 @@ fn entries(session: &Session, plans: &[Plan]) -> Result<Vec<Entry>, CliError> {
     let cas = session.cas();
     let mut entries = Vec::new();
     let mut lines = String::new();
+    let mut is_damaged = false;
     for plan in plans {
         let target = session.graph.action(plan.index).target();
         match plan.settled.record().map(|record| entry(&cas, record)) {
             Some(Ok(entry)) => entries.push(entry),
-            Some(Err(fault)) => lines += &format!("missing   {target}  {fault}\n"),
+            Some(Err(fault)) => {
+                is_damaged = true;
+                lines += &format!("missing   {target}  {fault}\n");
+            }
             None if plan.settled == Settled::Planned => {
                 lines += &format!("stale     {target}  {}\n", explain::line(&plan.why));
             }
@@ -109,7 +113,9 @@ fn entries(session: &Session, plans: &[Plan]) -> Result<Vec<Entry>, CliError> {
     streams::print(&lines);
     let number = lines.lines().count();
     let message = format!("{number} of {} results cannot be published", plans.len());
-    Err(CliError::Missing { message, hint: "run `t2t build`, then `t2t publish`".to_owned() })
+    // A build needs no artifact of a result that stands, so it would not make the damaged one again.
+    let first = if is_damaged { "run `t2t cache verify --repair` and `t2t build`" } else { "run `t2t build`" };
+    Err(CliError::Missing { message, hint: format!("{first}, then `t2t publish`") })
 }
 
 fn entry(cas: &Cas, record: &Record) -> Result<Entry, String> {

@@ -51,6 +51,24 @@ fn fresh(project: &Project) {
     project.build().exits(0).runs("");
 }
 
+/// A build needs no artifact of a result that stands, so it would say that all is fresh for ever.
+#[test]
+fn whoever_asks_for_a_damaged_artifact_of_a_result_that_stands_is_told_how_it_is_made_again() {
+    let project = Project::built();
+    let name = "softmax/v2_tiling:check verdict";
+    flip(&project, &artifact(&project, "softmax/v2_tiling:check", "verdict"), 3);
+    fresh(&project);
+    let ran = project.t2t(&format!("artifact {name}")).exits(2);
+    ran.says("hint: run `t2t cache verify --repair`, then `t2t build softmax/v2_tiling:check`\n");
+    let ran = project.t2t("publish").exits(1);
+    let hint = "\nhint: run `t2t cache verify --repair` and `t2t build`, then `t2t publish`\n";
+    assert!(ran.stderr.ends_with(hint), "{}", ran.stderr);
+    project.t2t("cache verify --repair").exits(0);
+    project.build().exits(0);
+    project.t2t(&format!("artifact {name}")).exits(0);
+    project.t2t("publish").exits(0);
+}
+
 // verify
 
 #[test]
