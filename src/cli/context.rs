@@ -46,10 +46,16 @@ pub(crate) fn absolute(path: &Path) -> PathBuf {
 /// Returns the workspace around the current folder.
 pub(crate) fn workspace() -> Result<PathBuf, CliError> {
     let here = env::current_dir().context("cannot tell the current folder")?;
-    session::workspace(&here).ok_or_else(|| {
+    let root = session::workspace(&here).ok_or_else(|| {
         let message = format!("no ops.yaml in `{}` or in a folder above it", here.display());
         CliError::misuse(message, "run t2t in a workspace, a folder with an ops.yaml: `t2t init` makes one here, `t2t add softmax` one with an op")
-    })
+    })?;
+    // Requests to the interpreter are JSON, which has no place for other bytes.
+    if root.to_str().is_none() {
+        let message = format!("the path of the workspace is not UTF-8: `{}`", root.display());
+        return Err(CliError::misuse(message, "rename the folder whose name has the character `\u{fffd}` here"));
+    }
+    Ok(root)
 }
 
 /// Returns the interpreter to use, if there is one.

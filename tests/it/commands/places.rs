@@ -2,6 +2,9 @@
 //!
 //! It does not know what is built.
 
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
 use super::GELU;
@@ -24,6 +27,19 @@ fn outside_of_a_workspace_there_is_nothing_to_build() {
         let expected = "error: no ops.yaml in `[FOLDER]` or in a folder above it\nhint: run t2t in a workspace, a folder with an ops.yaml: `t2t init` makes one here, `t2t add softmax` one with an op\n";
         assert_eq!(ran.stderr, expected, "{arguments}");
     }
+}
+
+#[test]
+fn a_workspace_whose_path_is_not_utf_8_is_said_to_be_one() {
+    let project = Project::new();
+    let root = project.path("..").join(OsStr::from_bytes(b"bad\xff"));
+    fs::create_dir(&root).unwrap();
+    fs::copy(project.path("ops.yaml"), root.join("ops.yaml")).unwrap();
+    for arguments in ["build", "status"] {
+        let ran = project.run(project.command(arguments).current_dir(&root)).exits(2);
+        ran.says("error: the path of the workspace is not UTF-8: `").says("hint: rename the folder whose name has ");
+    }
+    assert!(!root.join("cache").exists());
 }
 
 #[test]
