@@ -19,7 +19,8 @@ const OPERATOR_TESTS: &str = include_str!("../../../assets/export/operator_tests
 const FLAKE: &str = include_str!("../../../assets/export/flake.nix");
 
 /// What an exported package and its tests import, and what torch and Triton cannot do without.
-const SHADOWED: [&str; 24] = [
+const SHADOWED: [&str; 28] = [
+    "ast",
     "collections",
     "contextlib",
     "ctypes",
@@ -37,6 +38,8 @@ const SHADOWED: [&str; 24] = [
     "re",
     "subprocess",
     "sys",
+    "test_operators",
+    "test_ops",
     "tests",
     "threading",
     "torch",
@@ -44,6 +47,7 @@ const SHADOWED: [&str; 24] = [
     "types",
     "typing",
     "warnings",
+    "zlib",
 ];
 
 /// Fails, as bad use, where a package of this form cannot have the name.
