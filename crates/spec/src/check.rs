@@ -97,9 +97,7 @@ fn unreadable(root: &Node) -> Option<Fault> {
 
 /// `atol` and `rtol` are float32's, so its tolerances can be written in two ways; both at once could disagree.
 fn tolerances_given_twice(root: &Node, faults: &mut Vec<Fault>) {
-    let ops = root.get("ops").map_or(&[][..], Node::entries).iter().map(|entry| &entry.node);
-    let owners = ops.chain([root]).flat_map(|node| [Some(node), node.get("defaults"), node.at(&["profiles", "cpu"])]);
-    for check in owners.flatten().filter_map(|node| node.get("check")) {
+    for check in checks(root) {
         let scalar = check.get("atol").or_else(|| check.get("rtol"));
         if let (Some(_), Some(float32)) = (scalar, check.at(&["tolerances", "float32"])) {
             let fault = Fault::new(float32.place, "the tolerances of float32 are given twice");
@@ -108,14 +106,21 @@ fn tolerances_given_twice(root: &Node, faults: &mut Vec<Fault>) {
     }
 }
 
+fn ops(root: &Node) -> impl Iterator<Item = &Node> {
+    root.get("ops").map_or(&[][..], Node::entries).iter().map(|entry| &entry.node)
+}
+
+/// Returns each `check` that is written: of ops, of `defaults`, and of the profile.
+fn checks(root: &Node) -> impl Iterator<Item = &Node> {
+    let owners = ops(root).chain([root]);
+    let owners = owners.flat_map(|node| [Some(node), node.get("defaults"), node.at(&["profiles", "cpu"])]);
+    owners.flatten().filter_map(|node| node.get("check"))
+}
+
 /// Integers and truth values are compared exactly, so that a tolerance of theirs would say what no check does.
 fn tolerances_of_integers(root: &Node, faults: &mut Vec<Fault>) {
-    let ops: Vec<&Node> = root.get("ops").map_or(&[][..], Node::entries).iter().map(|entry| &entry.node).collect();
-    let outputs = ops.iter().filter_map(|op| op.get("outputs")).flat_map(Node::entries).map(|entry| &entry.node);
-    let owners = ops.iter().copied().chain([root]);
-    let owners = owners.flat_map(|node| [Some(node), node.get("defaults"), node.at(&["profiles", "cpu"])]);
-    let checks = owners.flatten().filter_map(|node| node.get("check"));
-    let told = outputs.chain(checks).filter_map(|node| node.get("tolerances")).flat_map(Node::entries);
+    let outputs = ops(root).filter_map(|op| op.get("outputs")).flat_map(Node::entries).map(|entry| &entry.node);
+    let told = outputs.chain(checks(root)).filter_map(|node| node.get("tolerances")).flat_map(Node::entries);
     for entry in told.filter(|entry| DTYPES.contains(&entry.key.as_str()) && !entry.key.contains("float")) {
         let fault = Fault::new(entry.place, format!("{} is compared exactly, with no tolerance", entry.key));
         faults.push(fault.hint("remove it; where rounding may differ, return the value before it is rounded"));
