@@ -54,7 +54,7 @@ pub fn prepare(project: &Project) {
     write(&stubs.join("triton/runtime/__init__.py"), "");
     write(&stubs.join("triton/runtime/cache.py"), "def triton_key():\n    return 'none'\n");
     write(&stubs.join("safetensors/__init__.py"), "");
-    symlink(environment::root().join("tests/it/fake_python/server.py"), project.path("../python/bin/stand_in.py"))
+    symlink(environment::root().join("tests/it/fake_python/stand_in.py"), project.path("../python/bin/stand_in.py"))
         .unwrap();
     let package = project.path("../harness/t2t_harness");
     write(&package.join("__init__.py"), "");
