@@ -22,6 +22,7 @@ use crate::workspace::{Ran, Workspace, finished};
 
 mod baselines;
 mod extensions;
+mod modules;
 mod profile;
 mod versions;
 

@@ -109,7 +109,7 @@ pub const CLASSES: [Class; 26] = [
     class(
         "nan",
         "NaN or an infinity stands where torch has a number, or the other way round",
-        "look at masked lanes (`other=`), at `exp` of large values, and at division by zero",
+        "look at masked lanes (`other=` of a load, `padding_option=` of a block pointer's), at `exp` of large values, and at division by zero",
     ),
     class(
         "mismatch",
@@ -123,7 +123,7 @@ pub const CLASSES: [Class; 26] = [
     ),
     class(
         "aliased",
-        "a second call returned memory of the first call's result, which its caller still held",
+        "a later call returned memory of an earlier call's result, or changed it, while its caller still held it",
         "allocate the result anew in every call; torch never hands out memory twice",
     ),
     class(

@@ -18,7 +18,7 @@ from t2t_harness.cases import (
     seeds,
 )
 from t2t_harness.cases.arguments_known import DIMS
-from t2t_harness.cases.arguments_values import LEFT_ALONE, OPEN, WORDS, away, dims_away
+from t2t_harness.cases.arguments_values import LAUNCHING, LEFT_ALONE, OPEN, WORDS, away, dims_away
 from t2t_harness.op.declaration import along, tensors
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ POSITIONS = ("shifts", "diagonal", "offset")
 
 BOUNDS = (("min", "max"), ("min_val", "max_val"), ("low", "high"), ("lower", "upper"))
 """Arguments between which something is held."""
+
+WITHOUT = "without-"
+"""What the name of a case begins with in which arguments are left to their defaults."""
 
 FIRST = ("min", "max", "scale", "padding_idx")
 """Arguments that are tried before others, beside flags and what is none."""
@@ -44,7 +47,7 @@ def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[s
     declaration, variant = request["op"], request["variant"]
     is_random = seeds.is_random(declaration)
     written, own = variant.get("call"), declaration["kwargs"]
-    known = arguments_known.of_torch(declaration)
+    known = arguments_known.of_op(declaration)
     loose = [name for name in own if written is None or name in str(written)]
     values = {name: own[name] for name in loose}
     if written is None:
@@ -81,8 +84,8 @@ def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[s
         # A wrapper may have a dim of its own where torch has all of them.
         own_dims = [name for name in DIMS if has_compared_dim(declaration) or known.get(name) is None]
         left = [name for name in loose if name in known and name not in (*LEFT_ALONE, *OPEN, *own_dims)]
-        if left and not is_random:
-            yield f"without-{','.join(left)}", without(own, left)
+        if left and not is_random and not declaration.get("reference"):
+            yield f"{WITHOUT}{','.join(left)}", without(own, left)
     yield from numbers_among_inputs(request, rank)
     yield from with_words(own, columns)
     yield from chain.from_iterable(rounds[1:])
@@ -90,9 +93,9 @@ def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[s
     if not is_random:
         yield from with_flags(declaration, columns)
     if written is None:
-        for name in loose:
-            if name not in (*LEFT_ALONE, *OPEN, *DIMS) and name in arguments_known.defaulted(declaration):
-                yield f"without-{name}", without(own, [name])
+        for name in arguments_known.defaulted(request):
+            if name in loose and name not in (*LEFT_ALONE, *OPEN, *DIMS):
+                yield f"{WITHOUT}{name}", without(own, [name])
 
 
 def numbers_among_inputs(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[str, object]]]:
@@ -243,7 +246,7 @@ def beyond(request: VariantRequest, length: int) -> Iterator[tuple[str, dict[str
     if declaration.get("random"):
         return
     values = {name: value for name, value in own.items() if written is None or name in str(written)}
-    known = arguments_known.of_torch(declaration)
+    known = arguments_known.of_op(declaration)
     if written is None:
         values |= {name: known[name] for name in arguments_known.beside(request, known)}
     for name in POSITIONS:
@@ -257,6 +260,8 @@ def beyond(request: VariantRequest, length: int) -> Iterator[tuple[str, dict[str
 
 def others(declaration: Declaration, name: str, value: object, rank: int) -> list[object]:
     """Returns other values for the argument `name` of the op than `value`, its own or torch's; along another dim only where results can be compared there."""
+    if name in LAUNCHING:
+        return []
     if seeds.is_random(declaration):
         return arguments_random.others(declaration, name, value)
     special = arguments_special.others(declaration, name, value, rank)

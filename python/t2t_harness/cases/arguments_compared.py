@@ -48,7 +48,48 @@ def compared(declaration: Declaration, name: str, value: object) -> list[object]
             found += [few for few in FEW if few != value and few not in found]
         elif isinstance(one, kinds) and not isinstance(one, bool) and one != value and one not in found:
             found.append(one)
-    return found[:MOST] if found or value is not None else [SOME]
+    return found[:MOST] if found or value is not None or name in NO_NUMBERS or is_tensor(source, name) else [SOME]
+
+
+DECIDED = 4
+"""So many numbers that a reference decides by are taken."""
+
+
+def decided(declaration: Declaration) -> list[float]:
+    """Returns the fractions that the code of the op's reference compares something with, or holds it between; of a function of torch's none."""
+    reference = declaration.get("reference")
+    if not reference:
+        return []
+    try:
+        return list(_decided(Path(reference["root"], reference["file"]).read_bytes()))[:DECIDED]
+    except OSError:
+        return []
+
+
+@functools.lru_cache(64)
+def _decided(source: bytes) -> tuple[float, ...]:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return ()
+    compared = [part for node in ast.walk(tree) if isinstance(node, ast.Compare) for part in ast.walk(node)]
+    numbers = [part.value for part in compared if isinstance(part, ast.Constant)]
+    return tuple(dict.fromkeys(value for value in numbers if isinstance(value, float)))
+
+
+NO_NUMBERS = ("dtype", "device", "layout", "generator", "out", "mask", "attn_mask", "bias", "weight")
+"""Arguments that are no numbers where they are not none."""
+
+
+@functools.lru_cache(64)
+def is_tensor(source: bytes, name: str) -> bool:
+    """Tells whether a function of the source says of its argument `name` that it is a tensor, or none."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    said = [node.annotation for node in ast.walk(tree) if isinstance(node, ast.arg) and node.arg == name]
+    return any(one is not None and "Tensor" in ast.unparse(one) for one in said)
 
 
 @functools.lru_cache(64)

@@ -49,12 +49,18 @@ def beside(request: VariantRequest, known: Mapping[str, object]) -> list[str]:
     return [name for name in found if name not in taken]
 
 
-def of_torch(declaration: Declaration) -> dict[str, Any]:
-    """Returns the arguments of the op's torch function that have a plain default, or none and a place in `UNSET` or `DIMS`, with it; of a reference in Python none.
+def of_op(declaration: Declaration) -> dict[str, Any]:
+    """Returns the arguments of the op's torch function, or of its reference in Python, that have a plain default, or none and a place in `UNSET` or `DIMS`, with it.
 
     A dim that another overload of a builtin takes is among them, and with it `keepdim` and `correction`.
     """
-    found = {one.name: of_places(one) for one in parameters(declaration) if one.has_default}
+    is_reference = declaration.get("reference") is not None
+    found = {
+        one.name: of_places(one)
+        for one in parameters(declaration)
+        # What a reference may mean by something else than none, a tensor or a number, is not known unless it says so.
+        if one.has_default and (one.default is not None or not is_reference or one.is_number)
+    }
     for one in of_overloads(declaration):
         found.setdefault(one.name, of_places(one))
     return {name: value for name, value in found.items() if value is not None or name in (*UNSET, *DIMS)}
@@ -87,18 +93,28 @@ def of_overloads(declaration: Declaration) -> list[signatures.Parameter]:
 
 
 def optional(declaration: Declaration) -> list[str]:
-    """Returns the arguments of the op's torch function that are no tensors and may be left out, as far as torch tells; of a reference in Python none."""
+    """Returns the arguments of the op's torch function, or of its reference, that are no tensors and may be left out, as far as that tells."""
     found = {one.name for one in parameters(declaration) if one.has_default and not one.is_tensor}
-    return sorted(found | {name for name in of_torch(declaration) if name in DIMS})
+    return sorted(found | {name for name in of_op(declaration) if name in DIMS})
 
 
-def defaulted(declaration: Declaration) -> set[str]:
-    """Returns the arguments of the op's torch function that may be left out; of a reference in Python none."""
-    return {one.name for one in parameters(declaration) if one.has_default}
+def defaulted(request: VariantRequest) -> list[str]:
+    """Returns the arguments of the op that may be left out: those of its torch function, or those of a reference that has another value than ops.yaml and that the wrapper has a default for, too."""
+    declaration = request["op"]
+    found = {one.name: one.default for one in parameters(declaration) if one.has_default}
+    if declaration.get("reference") is None:
+        return [name for name in declaration["kwargs"] if name in found]
+    own = {one.name for one in of_wrapper(request) if one.has_default}
+    return [
+        name for name, value in declaration["kwargs"].items() if name in found and name in own and found[name] != value
+    ]
 
 
 def parameters(declaration: Declaration) -> list[signatures.Parameter]:
-    """Returns the parameters of the op's torch function; none of a reference in Python."""
+    """Returns the parameters of the op's torch function, or of its reference as far as the source tells."""
+    reference = declaration.get("reference")
+    if reference is not None:
+        return in_file(Path(reference["root"], reference["file"]), reference["name"])
     name = declaration.get("torch")
     if not name:
         return []
@@ -114,8 +130,13 @@ def of_wrapper(request: VariantRequest) -> list[signatures.Parameter]:
     variant = request["variant"]
     if variant.get("module") or not variant.get("file"):
         return []
+    return in_file(Path(request["root"]) / variant["file"], variant["entry"])
+
+
+def in_file(path: Path, entry: str) -> list[signatures.Parameter]:
+    """Returns the parameters of a function or class of a file, as its source says; none of what is not there."""
     try:
-        found = signatures.wrappers((Path(request["root"]) / variant["file"]).read_bytes())
+        found = signatures.wrappers(path.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError):
         return []
-    return [one for wrapper in found if wrapper.entry == variant["entry"] for one in wrapper.parameters]
+    return [one for wrapper in found if wrapper.entry == entry for one in wrapper.parameters]

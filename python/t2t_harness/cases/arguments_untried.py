@@ -92,6 +92,8 @@ def why(request: VariantRequest, name: str, own: Sequence[CaseRow], *, is_asked:
         return "others came first"
     if seeds.is_random(declaration) and not arguments_random.is_tried(declaration, name):
         return "nothing is drawn by it"
+    if name in arguments_values.LAUNCHING:
+        return "it says how kernels are launched"
     if name in arguments_values.LEFT_ALONE:
         return "results at others cannot be compared"
     if name in arguments_values.OPEN:

@@ -28,6 +28,9 @@ WORDS = {
 LEFT_ALONE = ("dropout_p", "inplace", "sparse", "out", "generator")
 """Arguments away from whose value torch's result is drawn, lies in the input, or is no dense tensor, so that no other can be held against it."""
 
+LAUNCHING = ("num_warps", "num_stages", "num_ctas")
+"""Arguments that say how a kernel is launched, and nothing of what it computes."""
+
 OPEN = ("sorted", "stable")
 """Flags without which torch leaves an order open: they are tried where they are set."""
 

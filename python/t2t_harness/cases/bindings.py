@@ -110,11 +110,12 @@ def smallest(declaration: Declaration) -> dict[str, int]:
 
 @of_declaration
 def fixed_lengths(declaration: Declaration) -> dict[str, int]:
-    """Returns the dims that have one length in all of two or more sizes: a kernel may rely on it."""
+    """Returns the dims that have one length in all of two or more sizes, or that `dims` fixes where there is one size alone: a kernel may rely on it."""
     sizes = [size for size in [*declaration["sizes"].values(), *declaration["check_sizes"].values()] if size]
     distinct = [size for position, size in enumerate(sizes) if size not in sizes[:position]]
     if len(distinct) < 2:
-        return {}
+        stated = declaration.get("fixed") or ()
+        return {dim: length for size in distinct for dim, length in size.items() if dim in stated}
     return {dim: length for dim, length in distinct[0].items() if all(size.get(dim) == length for size in distinct)}
 
 

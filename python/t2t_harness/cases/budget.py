@@ -22,6 +22,9 @@ OWN = 12000.0
 GRID = 4 * OWN
 """What one may do whose grid has as many programs as it ever has: few kernels have such a grid."""
 
+WIDE = (capped.WORD, programs.WORD, "literal", "multiple")
+"""What cases are called whose grid, or whose row, is as long as it has to be."""
+
 SHAPED = 6 * OWN
 """What one may do that cannot be made smaller: inputs have shapes of their own there, or as few places as say something."""
 
@@ -91,7 +94,7 @@ class Budget:
         if case.has_own_budget:
             if case.name.startswith(f"edge/{cases.COUNTED}["):
                 return SHAPED
-            is_wide = case.name.startswith((f"edge/{capped.WORD}[", f"edge/{programs.WORD}["))
+            is_wide = case.name.startswith(tuple(f"edge/{word}[" for word in WIDE))
             return (5 * GRID if self.is_backward else GRID) if is_wide else OWN if cases.has_lengths(case) else SHAPED
         left = self.kept if is_drawn(case) else self.left
         most = max(min(PART * (left - CALL), OWN), DEAR * (left - CALL), 0.0)

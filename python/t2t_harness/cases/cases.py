@@ -51,6 +51,9 @@ LONG_COUNT = "long-count"
 MIXED = "mixed"
 """What a case is called in which two inputs have different dtypes."""
 
+WEIGHTS = "weights"
+"""What a case is called in which weights have other values than a constructor gave them."""
+
 COUNTED = "counted"
 """What a case is called in which a dim is longer than a type of 16 bits counts to."""
 
@@ -127,6 +130,8 @@ class Case:
     """Whether its outputs are changed in place before the backward pass."""
     flows: str | None = None
     """How the gradients that flow into the outputs lie: in a layout, or `ONE` element for all places; None for the common layout of the inputs."""
+    weights: tuple[str, ...] = ()
+    """The parameters and buffers of a module that have other values than its constructor gave them; `ALL` where the candidate says which."""
     has_own_budget: bool = False
     """Whether it is a probe that does not take from what the others may do."""
     salt: str = ""

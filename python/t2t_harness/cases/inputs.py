@@ -54,7 +54,11 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
             dense[name] = unusual_integers.negative(dense[name], places)
     if case.values == cases.PLANTED and special in dense:
         given = next(given for given in present if given["name"] == special)
-        dense[special] = unusual.planted(dense[special], probing.numbers(declaration, given))
+        if dense[special].is_floating_point():
+            dense[special] = unusual.planted(dense[special], probing.numbers(declaration, given))
+        else:
+            whole = probe_indices.within(given, case.binding, probe_indices.whole(declaration))
+            dense[special] = unusual.planted(dense[special], whole)
     if case.values == cases.BOUNDS:
         for given in present:
             if given["name"] in probe_indices.bounded(declaration):
@@ -69,7 +73,10 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
         dense |= dict(zip((given["name"] for given in met), paired, strict=True))
     return {
         given["name"]: as_drawn(
-            dense[given["name"]], strides_of(declaration, given, case, shapes[given["name"]]), device
+            dense[given["name"]],
+            strides_of(declaration, given, case, shapes[given["name"]]),
+            device,
+            is_part=layout_of(given, case) == "padded",
         )
         for given in present
     }
@@ -118,8 +125,14 @@ def rehearsed(declaration: Declaration, case: cases.Case) -> dict[str, torch.Ten
     return made
 
 
-def as_drawn(values: torch.Tensor, strides: Sequence[int], device: str) -> torch.Tensor:
-    """Returns what `laid_out` does: `values` themselves, which nothing else holds, where they are so and have memory of their own."""
+BEFORE = 16
+"""So many elements lie before a tensor that is a part of a larger one, on the CPU: on a device guards do."""
+
+
+def as_drawn(values: torch.Tensor, strides: Sequence[int], device: str, *, is_part: bool = False) -> torch.Tensor:
+    """Returns what `laid_out` does: `values` themselves, which nothing else holds, where they are so and have memory of their own. What `is_part` of a larger tensor does not begin where its memory does."""
+    if is_part and device == "cpu":
+        return laid_out(values, strides, device, BEFORE)
     own = values.untyped_storage()
     has_own = values.storage_offset() == 0 and own.nbytes() == values.numel() * values.element_size()
     if has_own and list(values.stride()) == list(strides) and not (values.is_neg() or values.is_conj()):
@@ -127,16 +140,16 @@ def as_drawn(values: torch.Tensor, strides: Sequence[int], device: str) -> torch
     return laid_out(values, strides, device)
 
 
-def laid_out(values: torch.Tensor, strides: Sequence[int], device: str) -> torch.Tensor:
-    """Returns a tensor on `device` with the values of `values` and the given `strides`, in elements, at offset 0."""
+def laid_out(values: torch.Tensor, strides: Sequence[int], device: str, offset: int = 0) -> torch.Tensor:
+    """Returns a tensor on `device` with the values of `values` and the given `strides`, in elements, `offset` elements behind the beginning of its memory."""
     import torch
 
-    reach = 0
+    reach = offset
     if values.numel() > 0:
-        reach = 1 + sum((length - 1) * stride for length, stride in zip(values.shape, strides, strict=True))
+        reach += 1 + sum((length - 1) * stride for length, stride in zip(values.shape, strides, strict=True))
     gap = float("nan") if values.dtype.is_floating_point or values.dtype.is_complex else 0
     memory = torch.full((reach,), gap, dtype=values.dtype, device=device)
-    return filled(memory.as_strided(values.shape, tuple(strides)), values)
+    return filled(memory.as_strided(values.shape, tuple(strides), offset), values)
 
 
 def filled(target: torch.Tensor, values: torch.Tensor) -> torch.Tensor:

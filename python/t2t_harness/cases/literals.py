@@ -218,11 +218,19 @@ def divisors(read: Sequence[Nodes]) -> list[int]:
 
 
 def modules(nodes: Nodes) -> Iterator[int]:
-    """Yields the integers that stand behind a `%`, or whose names do."""
+    """Yields the integers that stand behind a `%`, or in a `divmod`, or that something is divided by which is compared, as in `n // 128 * 128 != n`; or whose names do."""
     named = constants(nodes)
+    compared = {id(part) for node in nodes if isinstance(node, ast.Compare) for part in ast.walk(node)}
     for node in nodes:
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        right: ast.AST | None = None
+        if isinstance(node, ast.BinOp) and (
+            isinstance(node.op, ast.Mod) or (isinstance(node.op, ast.FloorDiv) and id(node) in compared)
+        ):
             right = node.right
+        elif isinstance(node, ast.Call) and len(node.args) == 2:
+            name = ast.unparse(node.func).split(".")[-1]
+            right = node.args[1] if name == "divmod" or (name == "cdiv" and id(node) in compared) else None
+        if right is not None:
             value = named.get(right.id) if isinstance(right, ast.Name) else constant(right)
             if value is not None:
                 yield value

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from t2t_harness.op import module_state
+
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration
     from t2t_harness.cases.cases import Case
@@ -49,6 +51,10 @@ def result(name: str, several: bool, names: Mapping[str, str]) -> str:
 
     `names` has the names of outputs by position, `several` tells whether there is more than one.
     """
+    if name.startswith(module_state.GRADIENT):
+        return f"gradient of the parameter `{name.removeprefix(module_state.GRADIENT)}`"
+    if name.startswith(module_state.AFTER):
+        return f"buffer `{name.removeprefix(module_state.AFTER)}` after the call"
     kind, _, rest = name.partition(".")
     if kind == "grad":
         return f"gradient of `{rest}`"

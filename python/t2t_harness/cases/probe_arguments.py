@@ -93,7 +93,9 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
         uneven |= others if is_uneven else set()
         is_word = any(isinstance(changed.get(one), str) for one in others) and words < WORDS
         words += int(is_word)
-        more["has_own_budget"] = is_first or is_word or is_uneven
+        # So is what a reference has by default, where that is something else.
+        is_default = label.startswith(arguments_away.WITHOUT) and declaration.get("reference") is not None
+        more["has_own_budget"] = is_first or is_word or is_uneven or is_default
         binding = divided(declaration, binding, changed)
         yield probing.probe(declaration, f"kwarg[{label}]", binding, kwargs=changed, **more)
         if name in EVEN and isinstance(changed.get(name), str):
@@ -110,7 +112,8 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
             # What a kernel takes for no value at all may show where inputs are not finite, and not where they are small.
             at = f"kwarg[{label},{floating[0]}=special]"
             yield probing.probe(declaration, at, binding, kwargs=changed, values="special", of=floating[0])
-        if label == "beta=0" and floating:
+        is_factor = name == "beta" and len(others) == 1 and is_multiplied(declaration)
+        if is_factor and changed["beta"] == 0 and floating:
             # By 0 torch multiplies nothing: what the input holds does not matter.
             nowhere = f"kwarg[{label},{floating[0]}=special]"
             yield probing.probe(declaration, nowhere, binding, kwargs=changed, values="special", of=floating[0])
@@ -120,6 +123,15 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
             yield probing.probe(declaration, f"kwarg[{name}=0,{dims[0]}={longer[dims[0]]}]", longer, kwargs=alone)
     yield from later
     yield from far(request)
+
+
+MULTIPLIED = ("addbmm", "addmm", "addmv", "addr", "baddbmm")
+"""Functions of torch whose `beta` multiplies the first input."""
+
+
+def is_multiplied(declaration: Declaration) -> bool:
+    """Tells whether `beta` is a factor of the op's first input."""
+    return str(declaration.get("torch") or "").rpartition(".")[2] in MULTIPLIED
 
 
 def uneven_ones(declaration: Declaration, changed: Mapping[str, object]) -> set[str]:

@@ -27,16 +27,51 @@ TURNED = "turned"
 """What a case is called that comes in another dtype first."""
 
 
+TURNED_LENGTHS = ((14, 13), (14, 2, 13))
+"""Its lengths from the last dim on, of three dims or fewer, and of more; others are 1. What is kept may be of a dim in the middle, and the same in all types where that is 1."""
+
+
 def turned(declaration: Declaration) -> Iterator[Case]:
     """Yields two cases of lengths that no other has, in the second dtype and then in the first: what a wrapper keeps of a shape may be of the type that it was made in. They take no other's place."""
     first, *others = declaration["dtypes"]
     dims = probing.loose(declaration)
     if not others or not dims or "shapes" in cases.edges_off(declaration):
         return
-    binding = probing.bound(declaration, dict(zip(reversed(dims), (14, 13), strict=False)), 1)
+    binding = probing.bound(declaration, dict(zip(reversed(dims), TURNED_LENGTHS[len(dims) > 3], strict=False)), 1)
     if bindings.is_possible(declaration, binding):
         for dtype in (others[0], first):
             yield probing.probe(declaration, TURNED, binding, dtype=dtype, has_own_budget=True)
+
+
+LATER = "later"
+"""What a case is called that comes after another one of the same lengths."""
+
+EXCHANGED = (6, 10)
+"""Lengths of two dims that are exchanged: their product, and how many elements there are, stay the same."""
+
+
+def later(declaration: Declaration) -> Iterator[Case]:
+    """Yields cases of lengths that no other has, each after one that differs in something else than lengths: without optional inputs and then with them, without a gradient and then with it, with two lengths and then with these exchanged. What a wrapper keeps of a call may be kept by too little. They take no other's place."""
+    dims = probing.loose(declaration)
+    if not dims or "shapes" in cases.edges_off(declaration):
+        return
+    optional = tuple(str(given["name"]) for given in tensors(declaration) if given.get("optional"))
+    pairs: list[tuple[str, tuple[int, int], dict[str, object]]] = []
+    if optional:
+        pairs.append(("without", (18, 11), {"absent": optional}))
+    if declaration["backward"]:
+        pairs.append(("no-gradient", (22, 9), {"asks": cases.NOBODY}))
+    for word, lengths, first in pairs:
+        binding = probing.bound(declaration, dict(zip(reversed(dims), lengths, strict=False)), 1)
+        if bindings.is_possible(declaration, binding):
+            yield probing.probe(declaration, f"{LATER}[{word}]", binding, has_own_budget=True, **first)
+            yield probing.probe(declaration, f"{LATER}[after-{word}]", binding, has_own_budget=True)
+    for one, other in zip(dims, dims[1:], strict=False):
+        for lengths in (EXCHANGED, EXCHANGED[::-1]):
+            binding = probing.bound(declaration, dict(zip((one, other), lengths, strict=True)), probing.NARROW)
+            if bindings.is_possible(declaration, binding):
+                word = f"{LATER}[{one}={binding[one]},{other}={binding[other]}]"
+                yield probing.probe(declaration, word, binding, has_own_budget=True)
 
 
 def added_masks(declaration: Declaration) -> Iterator[Case]:

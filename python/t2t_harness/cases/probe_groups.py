@@ -51,7 +51,7 @@ def declared_groups(request: VariantRequest) -> object:
         return declaration["kwargs"][GROUPS] if is_passed(request, GROUPS) else None
     if request["variant"].get("call") is not None:
         return None
-    return 1 if GROUPS in arguments_known.beside(request, arguments_known.of_torch(declaration)) else None
+    return 1 if GROUPS in arguments_known.beside(request, arguments_known.of_op(declaration)) else None
 
 
 def of_convolution(request: VariantRequest) -> Iterator[Case]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import bindings, cases, elementwise, probing
 from t2t_harness.cases.cases import Case
-from t2t_harness.op.declaration import tensors
+from t2t_harness.op.declaration import bind_init, tensors
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration, TensorInput
@@ -81,6 +82,43 @@ def bounds(declaration: Declaration, compared: Iterable[int], limit: int) -> Ite
             if probing.fits(declaration, binding, limit):
                 word = f"{cases.BOUNDS}[{dim}={binding[dim]}]"
                 yield probing.probe(declaration, word, binding, values=cases.BOUNDS, has_own_budget=True)
+
+
+def planted(declaration: Declaration) -> Iterator[Case]:
+    """Yields a case in which some of the integers of an input are whole numbers among the arguments, or beside them: an index of nothing, a mark, a first one that is other than the rest. It takes no other's place."""
+    wanted = whole(declaration)
+    if not wanted or declaration.get("random"):
+        return
+    # There are as many places as those numbers point to.
+    places = {dim: min(max(wanted) + 2, MOST_PLACES) for dim in bindings.pointed_into(declaration)}
+    small = probing.tiny(declaration)
+    for given in tensors(declaration):
+        binding = probing.bound(declaration, {**small, **places}, probing.NARROW)
+        if given["shape"] and within(given, binding, wanted) and bindings.is_possible(declaration, binding):
+            word = f"{cases.PLANTED}[{given['name']}]"
+            found = probing.probe(declaration, word, binding, values=cases.PLANTED, of=given["name"])
+            yield replace(found, has_own_budget=True)
+
+
+MOST_PLACES = 300
+"""So many places there are at most for a number that points to one."""
+
+
+def whole(declaration: Declaration) -> list[int]:
+    """Returns the whole numbers from 2 on among the op's arguments; less are drawn anyway."""
+    told = [*(declaration.get("kwargs") or {}).values(), *elementwise.defaults(declaration).values()]
+    return sorted({value for value in told if type(value) is int and value >= 2})
+
+
+def within(given: TensorInput, binding: Mapping[str, int], wanted: Iterable[int]) -> list[int]:
+    """Returns those of the `wanted` numbers, and of the numbers beside them, that a declared input of integers may hold."""
+    init = bind_init(given["init"]["of"] if given["init"]["kind"] == "sorted" else given["init"], binding)
+    if init["kind"] not in ("randint", "distinct"):
+        return []
+    low, high = int(init["low"]), int(init["high"])
+    found = [value for value in wanted if low <= value < high]
+    beside = [value + step for value in found for step in (-1, 1) if low <= value + step < high]
+    return [*dict.fromkeys([*found, *beside])]
 
 
 def shorter(declaration: Declaration) -> Iterator[Case]:

@@ -208,14 +208,19 @@ def of_literals(
         if any(length in above for length in had[dim]):
             continue
         had[dim].add(value + 1)
-        if dim != dims[-1] and value <= FEW_ROWS:
+        if dim == dims[0] != dims[-1] and value <= FEW_ROWS:
             # The case of many rows goes beyond it, even where it is run with half of them.
             continue
         covering = [case for case in own if case.binding[dim] in above]
         if covering and (dim != dims[0] or lane == "cuda"):
             yield covering[0]
         elif not covering and (dim in (dims[-1], dims[0]) or value in compared):
-            own_case = list(probing.shape(declaration, "literal", {dim: value + 1}, probing.NARROW, limit, (dim,)))
+            is_chosen = dim == dims[0] != dims[-1] and value in compared
+            others = 1 if is_chosen else probing.NARROW
+            own_case = list(probing.shape(declaration, "literal", {dim: value + 1}, others, limit, (dim,)))
+            if is_chosen:
+                # Another kernel for many rows, in few elements.
+                own_case = list(probing.budgeted(own_case))
             if not own_case and dim != dims[0] and value in compared:
                 longer = probing.shape(declaration, "literal", {dim: value + 1}, 1, max(limit, LONGEST), (dim,))
                 own_case = list(probing.budgeted(longer))
@@ -240,6 +245,14 @@ def at_multiples(declaration: Declaration, found: Sequence[int], limit: int) -> 
             yield from cases_found
             if cases_found:
                 break
+
+
+def in_pieces(declaration: Declaration, found: Sequence[int], limit: int) -> Iterator[Case]:
+    """Yields shapes in which a dim other than the last is three times the largest integer that the kernel's files divide something by, and one more: what is done in pieces of so many has several, and a rest. They take no other's place."""
+    if "shapes" not in cases.edges_off(declaration):
+        for dim in probing.loose(declaration)[:-1] if found else ():
+            lengths = {dim: 3 * max(found) + 1}
+            yield from probing.budgeted(probing.shape(declaration, "multiple", lengths, 1, limit, (dim,)))
 
 
 def drawn(declaration: Declaration, salt: str, limit: int, lane: str) -> Iterator[Case]:

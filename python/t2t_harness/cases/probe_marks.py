@@ -76,7 +76,7 @@ def ignored(request: VariantRequest) -> Iterator[Case]:
         bag = probing.probe(declaration, "all-ignored[input]", rows, values=cases.IGNORED, of="input")
         yield probing.forward(declaration, replace(bag, has_own_budget=True))
     label = own.get(cases.IGNORE)
-    known = arguments_known.of_torch(declaration)
+    known = arguments_known.of_op(declaration)
     is_beside = written is None and cases.IGNORE in arguments_known.beside(request, known)
     kwargs = {**own, cases.IGNORE: LABEL} if label is None and is_beside else None
     for given in tensors(declaration) if type(label) is int or kwargs else ():

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import bindings, cases, elementwise, probe_marks, probing
+from t2t_harness.cases import bindings, cases, elementwise, probe_indices, probe_marks, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -42,12 +42,14 @@ INDICES = 1 << 16
 
 
 def layouts(declaration: Declaration) -> Iterator[Case]:
-    """Yields cases in which inputs lie as parts of larger tensors do: rows that are dense, with memory between them and between blocks of them; and with their first two dims swapped."""
+    """Yields cases in which inputs lie as parts of larger tensors do: rows that are dense, with memory between them and between blocks of them; with their first two dims swapped; with channels last; and with the second and third dim swapped."""
     ranks = [len(given["shape"]) for given in tensors(declaration)]
     if any(rank >= 2 for rank in ranks):
         yield probing.probe(declaration, "padded", probing.tiny(declaration), layout="padded")
     if any(rank >= 3 for rank in ranks):
         yield probing.probe(declaration, "swapped", probing.tiny(declaration), layout="swapped")
+    for layout in ("channels_last", "inner_swapped") if any(rank >= 4 for rank in ranks) else ():
+        yield probing.probe(declaration, layout, probing.tiny(declaration), layout=layout, has_own_budget=True)
 
 
 def late(declaration: Declaration, lane: str, limit: int) -> Iterator[Case]:
@@ -102,6 +104,7 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
             )
             # Where a function has a corner, kernels and torch may take another gradient each.
             yield probing.forward(declaration, found)
+    yield from probe_indices.planted(declaration)
     for name in floating[:1] if not is_anywhere else ():
         yield probing.probe(declaration, f"below[{name}]", small, values="below", of=name, has_own_budget=True)
     for name in floating[:1] if is_open and not is_anywhere else ():
@@ -301,9 +304,15 @@ def is_number(declaration: Declaration, given: TensorInput) -> bool:
 
 def of_one(declaration: Declaration) -> Iterator[Case]:
     """Yields cases in which one input alone is transposed, for all but the first that can be: they catch a kernel that uses one input's strides for another."""
-    inputs = [given for given in tensors(declaration) if given.get("list") is None]
-    wide = [given["name"] for given in inputs if len(given["shape"]) >= 2]
-    for name in wide[1:]:
+    wide = [given for given in tensors(declaration) if len(given["shape"]) >= 2]
+    lists = [given.get("list") for given in wide]
+    # Of a list the second member stands for all behind the first.
+    asked = [
+        given["name"]
+        for place, given in enumerate(wide)
+        if lists[place] is None or lists[:place].count(lists[place]) == 1
+    ]
+    for name in asked[1:] if lists[:1] == [None] else asked:
         yield probing.probe(declaration, f"transposed[{name}]", probing.tiny(declaration), layout="transposed", of=name)
 
 

@@ -77,6 +77,10 @@ KINDS = {
     "all": "special",
     "padded": "strided",
     "swapped": "transposed",
+    "channels_last": "transposed",
+    "inner_swapped": "transposed",
+    "later": "shapes",
+    "weights": "zeros",
     "negative": "limits",
     "shorter": "shapes",
     "counts": "limits",
@@ -110,6 +114,9 @@ BEYOND = 4099
 BEYOND_DRAWN = (cases.NEGATIVE, cases.COUNTS, cases.LONG_COUNT)
 """Values that `init` does not draw, and that a wrapper need not take."""
 
+
+SECOND = 4
+"""So many arguments are tried in each dtype but the first, if there is room."""
 
 ARGUMENTS = 4
 """So many arguments are tried at a long dim, too. Of an op that works element by element one: what another value makes of an element, short rows show."""
@@ -176,11 +183,13 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         *probe_dtypes.mixed(declaration),
         *probe_dtypes.added_masks(declaration),
         *probe_dtypes.turned(declaration),
+        *probe_dtypes.later(declaration),
         *probe_values.single(declaration),
         *probe_indices.indices(declaration),
         *probe_indices.bounds(declaration, sorted(literals.thresholds(read)), limit),
         *probe_groups.groups(request),
         *probe_lengths.apart(declaration, limit),
+        *probe_lengths.in_pieces(declaration, literals.divisors(read), limit),
         *probe_alone.alone(declaration, limit),
         *probe_meetings.halves(declaration, others),
         *counted_dims(declaration, limit),
@@ -325,8 +334,10 @@ def further_dtypes(request: VariantRequest, limit: int) -> Iterator[Case]:
 
 
 def counted_dims(declaration: Declaration, limit: int) -> Iterator[Case]:
-    """Yields, for the first type of 16 bits after the first dtype, a case of each dim but the last, of three or more, that is longer than bfloat16 counts to: places may be numbers of that type. They take no other's place."""
-    halves = [dtype for dtype in declaration["dtypes"][1:] if dtype in HALVES]
+    """Yields, for bfloat16, or for the first type of 16 bits where the op has none of it, a case of each dim but the last, of three or more, that is longer than bfloat16 counts to: places may be numbers of that type. They take no other's place."""
+    halves = sorted(
+        (dtype for dtype in declaration["dtypes"] if dtype in HALVES), key=lambda dtype: dtype != "bfloat16"
+    )
     if max((len(given["shape"]) for given in tensors(declaration)), default=0) < 3:
         return
     for dtype in halves[:1]:
@@ -373,7 +384,11 @@ def of_dtype(request: VariantRequest, dtype: str, small: Mapping[str, int]) -> I
     asked = list(probe_arguments.kwargs(request))
     words = [case for case in asked if has_another_word(declaration, case)]
     others = [case for case in asked if case not in words]
-    for case in [*others[:2], *(replace(case, has_own_budget=True) for case in words[:2])]:
+    # In one all that is known of differs at once: a dtype has code of its own for what it takes to be declared.
+    most = max(asked, key=lambda case: len(probe_meetings.difference(declaration, case)), default=None)
+    beside = [case for case in (most, *words[:2]) if case is not None]
+    further = [case for case in others[:SECOND] if case is not most]
+    for case in [*further, *(replace(case, has_own_budget=True) for case in beside)]:
         yield replace(case, name=case.name.rpartition("/")[0] + f"/{dtype}", dtype=dtype)
     loose = probing.free(declaration)
     if loose:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import bindings, cases, elementwise
+from t2t_harness.cases import arguments_compared, bindings, cases, elementwise
 from t2t_harness.cases.cases import Case
 from t2t_harness.cases.remembered import of_declaration
 from t2t_harness.op.declaration import tensors
@@ -142,6 +142,7 @@ def numbers(declaration: Declaration, given: TensorInput) -> list[float]:
     told: list[object] = [*(declaration.get("kwargs") or {}).values(), *elementwise.defaults(declaration).values()]
     told += FEW
     told += [one for value in told if isinstance(value, (list, tuple)) for one in value]
+    told += [rounded(value) for value in arguments_compared.decided(declaration)]
     plain = [float(value) for value in told if is_plain(value) and abs(value) < 1 << 24]
     low, high = allowed(given)
     both = dict.fromkeys(sign * value for value in plain for sign in (1.0, -1.0))

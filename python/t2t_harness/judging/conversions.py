@@ -43,10 +43,8 @@ def is_undefined(declaration: Declaration, case: Case, inputs: Mapping[str, torc
                 found = found or not bool(within.all())
             return func(*args, **(kwargs or {}))
 
-    function = operation.ready(
-        declaration, case.binding, case.dtype, next((value.device.type for value in inputs.values()), device)
-    )
+    function = oracle.ready(declaration, case, next((value.device.type for value in inputs.values()), device))
     kwargs = making.kwargs_of(declaration, case)
     with torch.no_grad(), Watch():  # type: ignore[no-untyped-call]
-        operation.call(operation.fresh(function), declaration, oracle.copies(inputs), kwargs)
+        operation.call(function, declaration, oracle.copies(inputs), kwargs)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from t2t_harness.cases import arguments_untried, cases, probing, reach
+from t2t_harness.cases import arguments_untried, cases, naming, probing, reach
 from t2t_harness.cases.prepared import salt
 from t2t_harness.faults import failure
 from t2t_harness.judging import verdicts
@@ -151,6 +151,9 @@ def declared_notes(trial: Trial) -> list[str]:
         said.append(f"torch's results are contiguous, these are not: {'; '.join(list(trial.strides)[:MOST_STRIDES])}")
     if trial.conflicts and trial.first is None:
         said.append(f"no result depends on it, but {'; '.join(trial.conflicts)}")
+    if trial.lacking and trial.first is None:
+        listed = ", ".join(naming.result(name, several=True, names={}) for name in trial.lacking)
+        said.append(f"not compared, since the kernel's class has none of that name, shape and first values: {listed}")
     allow = trial.declaration.get("allow") or []
     if allow:
         used = ", ".join(sorted(trial.computed)) or "none of it"

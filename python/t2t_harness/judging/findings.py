@@ -16,6 +16,7 @@ from t2t_harness.judging import (
     corners,
     form,
     kept,
+    module_results,
     oracle,
     origin,
     otherwise,
@@ -25,6 +26,7 @@ from t2t_harness.judging import (
 )
 from t2t_harness.judging.trial import Finding, Trial, blank_row, figures, fill, first_of, result_name, run_to_run
 from t2t_harness.measuring import spans
+from t2t_harness.op import module_state
 
 if TYPE_CHECKING:
     import torch
@@ -56,7 +58,7 @@ def find(
     try:
         tensors = kept.of_case(Path(trial.request["candidate"]) / "outputs", position, facts.get("at"))
         found = find_in(trial, case, row, facts["runs"], tensors, given, right)
-        return aliased(facts) if found is None else found
+        return aliased(facts, right) if found is None else found
     except (KeyError, IndexError, AttributeError, OSError, ValueError, TypeError, RuntimeError) as error:
         return Finding("no-reply", f"the case left no readable result: {failure.describe(error)}")
 
@@ -80,11 +82,11 @@ def is_refusal(declaration: Declaration, case: cases.Case, facts: Facts) -> bool
     return bool(facts.get("is_deliberate"))
 
 
-def aliased(facts: Facts) -> Finding | None:
-    """Returns that the second run's result lies in memory of the first run's, which was still held, or None."""
-    if not facts.get("aliased"):
+def aliased(facts: Facts, right: oracle.Reference) -> Finding | None:
+    """Returns that a result lies in memory of an earlier one that was still held, or in a buffer of the wrapper's where none of torch's lies in one, or None."""
+    if not facts.get("aliased") and (right.returns_own or not facts.get("returns_own")):
         return None
-    words = "a second call returned memory of the first call's result, which its caller still held"
+    words = "a later call returned memory of an earlier call's result, or changed it, while its caller still held it"
     return Finding("aliased", words)
 
 
@@ -98,7 +100,7 @@ def find_in(
     right: oracle.Reference,
 ) -> Finding | None:
     """Returns what is wrong with the `runs` of a case, whose results are `tensors`, or None; figures go into `row`."""
-    runs = dict(runs)
+    runs, right = dict(runs), module_results.known(trial, right, tensors)
     later = runs.pop(UPDATED, None)
     row |= {
         "launches": runs["a"]["launches"],
@@ -133,7 +135,7 @@ def updated(trial: Trial, case: cases.Case, run: Run, tensors: dict[str, torch.T
         given, right = references.made(trial.request, other, trial.device)
     except oracle.Refused:
         return None
-    row = blank_row(other)
+    row, right = blank_row(other), module_results.known(trial, right, tensors)
     questions: list[Callable[[], Finding | None]] = [
         lambda: form.form(run, right, trial),
         lambda: form.stored_form(tensors, UPDATED, right, trial),
@@ -253,7 +255,7 @@ def values(
     if probe_corners.is_corner(case):
         return corners.not_numbers(trial, row, judged, right)
     for name in right.plain:
-        is_after = name.startswith("after.")
+        is_after = form.is_after(name)
         if comparing.is_ignored(trial.declaration, name) or (label != "a" and is_after):
             continue
         # Indices into another result may be the same where that is not.
@@ -289,7 +291,7 @@ def values(
 
 def unrecorded(name: str, value: torch.Tensor) -> str:
     """Returns what is said of a wrong gradient that is zero everywhere, with a space before it, else nothing."""
-    if not name.startswith("grad.") or bool(value.count_nonzero()):
+    if not name.startswith(("grad.", module_state.GRADIENT)) or bool(value.count_nonzero()):
         return ""
     return " (all of it is 0, as where autograd records nothing of the call)"
 
@@ -315,11 +317,7 @@ def narrowed(trial: Trial, tensors: Mapping[str, torch.Tensor], right: oracle.Re
         return value.isfinite() & (value != value.float().double())
 
     for name, expected in right.plain.items():
-        if (
-            expected.dtype != torch.float64
-            or name.startswith("after.")
-            or comparing.is_ignored(trial.declaration, name)
-        ):
+        if expected.dtype != torch.float64 or form.is_after(name) or comparing.is_ignored(trial.declaration, name):
             continue
         if int(is_wide(expected).sum()) >= NARROWED and not is_wide(tensors[f"a.{name}"]).any():
             called = result_name(trial, right, name)
@@ -381,7 +379,7 @@ def relative(declaration: Declaration, case: cases.Case) -> float | None:
 def repeated(trial: Trial, tensors: dict[str, torch.Tensor], right: oracle.Reference) -> Finding | None:
     """Returns that two runs on the same inputs gave other bits, where that is not declared, or None."""
     for name in right.plain:
-        if name.startswith("after.") or f"b.{name}" not in tensors or comparing.is_ignored(trial.declaration, name):
+        if form.is_after(name) or f"b.{name}" not in tensors or comparing.is_ignored(trial.declaration, name):
             continue
         pair = [comparing.in_order(trial.declaration, name, tensors[f"{label}.{name}"]) for label in "ab"]
         one, other = map(raw_bytes, pair)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.judging import comparing, oracle
 from t2t_harness.judging.trial import Finding, Trial, result_name
+from t2t_harness.op import module_state
 
 if TYPE_CHECKING:
     import torch
@@ -76,6 +77,11 @@ def is_contiguous(shape: list[int], strides: list[int]) -> bool:
     return True
 
 
+def is_after(name: str) -> bool:
+    """Tells whether the result `name` is what an input or a buffer holds after the call, which is kept of the first run alone."""
+    return name.startswith(("after.", module_state.AFTER))
+
+
 def stored_form(tensors: dict[str, torch.Tensor], label: str, right: oracle.Reference, trial: Trial) -> Finding | None:
     """Returns what is wrong with the shapes and dtypes of what was really stored in the run `label`, or None.
 
@@ -84,7 +90,7 @@ def stored_form(tensors: dict[str, torch.Tensor], label: str, right: oracle.Refe
     import torch
 
     for name, value in right.plain.items():
-        if (name.startswith("after.") and label != "a") or comparing.is_ignored(trial.declaration, name):
+        if (is_after(name) and label != "a") or comparing.is_ignored(trial.declaration, name):
             continue
         stored = tensors[f"{label}.{name}"].to(trial.device)
         if value.dtype.is_complex:

@@ -11,14 +11,14 @@ import math
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from t2t_harness.cases import cases, elementwise, probing, seeds
 from t2t_harness.cases import inputs as making
-from t2t_harness.cases.cases import ONE
-from t2t_harness.op import declaration as declared
-from t2t_harness.op import operation
+from t2t_harness.judging import autograd
+from t2t_harness.op import module_state, operation
 
 if TYPE_CHECKING:
     import torch
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Reference:
     """What torch returns for one case, by name: `0`, `1` for outputs, `grad.NAME` for gradients, `after.NAME` for
-    inputs it changes."""
+    inputs it changes; of a module `module.grad.NAME` and `module.after.NAME` for its parameters and the buffers that it changes."""
 
     plain: dict[str, torch.Tensor]
     """In the tested dtype."""
@@ -42,6 +42,10 @@ class Reference:
     """What torch calls the outputs, where it names them: `values`, `indices`."""
     unused: frozenset[str] = frozenset()
     """Gradients of inputs that the outputs do not depend on: they are zero in every case."""
+    began: dict[str, torch.Tensor] = field(default_factory=dict)
+    """Of a module what its parameters and buffers held before the call, as `module_state.began` has it."""
+    returns_own: bool = False
+    """Whether an output lies in memory of a module's parameter or buffer."""
     rejected: dict[tuple[str, str], bool] = field(default_factory=dict)
     """Result and mutant of it → whether the case rejects that, as far as it was asked: for whoever judges the case again."""
 
@@ -70,8 +74,10 @@ def reference(
         # One of many results: its shapes and dtypes are all that is asked of it.
         torch.manual_seed(seeds.seed_of(case, "torch"))
     try:
-        function = operation.ready(declaration, case.binding, case.dtype, _device_of(inputs, device))
-        plain = called(operation.fresh(function), declaration, case, copies(inputs), kwargs, device, flows)
+        make = partial(ready, declaration, case, _device_of(inputs, device))
+        function = make()
+        unused = operation.fresh(function, make)
+        plain = called(function, declaration, case, copies(inputs), kwargs, device, flows)
     except Exception as error:
         if is_own(error):
             raise
@@ -81,12 +87,21 @@ def reference(
     exact, wide_kwargs = in_float64(declaration, case, kwargs)
     try:
         widened_inputs = {name: wide(value) for name, value in copies(inputs).items()}
-        oracle = called(operation.widened(function), exact, case, widened_inputs, wide_kwargs, device, flows).plain
+        oracle = called(operation.widened(unused), exact, case, widened_inputs, wide_kwargs, device, flows).plain
     except Exception:
         return plain
+    # A buffer may change by so little that its own dtype alone rounds it back, or that alone does not.
+    oracle = {**{name: wide(value) for name, value in plain.plain.items() if module_state.is_of_module(name)}, **oracle}
     if any(oracle[name].shape != value.shape for name, value in plain.plain.items()):
         return plain
     return replace(plain, oracle=oracle)
+
+
+def ready(declaration: Declaration, case: Case, device: str | None = None) -> operation.Function:
+    """Returns the op as `operation.ready` does, for `case`, with the weights that it has there."""
+    function = operation.ready(declaration, case.binding, case.dtype, device)
+    module_state.draw(function, case.weights, case.name)
+    return function
 
 
 def in_float64(
@@ -190,7 +205,7 @@ def _moved(
             signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
             moved[name] = moved[name] * (1 + half * signs)
     exact, kwargs = in_float64(declaration, case, making.kwargs_of(declaration, case))
-    function = operation.ready(declaration, case.binding, case.dtype, _device_of(inputs, device))
+    function = ready(declaration, case, _device_of(inputs, device))
     return called(operation.widened(function), exact, case, moved, kwargs, device, flows).plain
 
 
@@ -213,7 +228,9 @@ def called(
 
     backward = bool(declaration["backward"])
     if backward:
-        inputs = with_gradients(inputs, case.asks)
+        inputs = autograd.with_gradients(inputs, case.asks)
+    own = module_state.parameters(function) if is_recorded(declaration, case) else {}
+    before, began = module_state.copies(module_state.buffers(function)), module_state.began(function)
     # Of an op without inputs torch is told where the result is to be.
     home = contextlib.nullcontext() if inputs else torch.device(device)
     with torch.set_grad_enabled(is_recorded(declaration, case)), home:
@@ -225,16 +242,21 @@ def called(
         change(outputs)
     named = {str(position): value.detach() for position, value in enumerate(kept)}
     named |= {f"after.{name}": inputs[name].detach() for name in declaration["mutates"]}
+    named |= module_state.copies(module_state.changed(function, before))
     unused = frozenset[str]()
     if backward:
-        found = found_gradients(outputs, inputs, (flows or upstream_gradients)(outputs, case))
+        leaves = {**inputs, **own}
+        found = autograd.found_gradients(outputs, leaves, (flows or autograd.upstream_gradients)(outputs, case))
         require_dense(found.values())
-        named |= {f"grad.{name}": _or_zeros(gradient, inputs[name]) for name, gradient in found.items()}
-        unused = frozenset(f"grad.{name}" for name, gradient in found.items() if gradient is None)
+        named |= {
+            module_state.gradient_of(name): autograd.or_zeros(gradient, leaves[name])
+            for name, gradient in found.items()
+        }
+        unused = frozenset(module_state.gradient_of(name) for name, gradient in found.items() if gradient is None)
     several = isinstance(result, (tuple, list))
     # torch's own tuples have their names here; a plain one has none.
     names = tuple(getattr(type(result), "__match_args__", ())) if several else ()
-    return Reference(named, None, several, names, unused)
+    return Reference(named, None, several, names, unused, began, module_state.returns_own(function, outputs))
 
 
 def is_recorded(declaration: Declaration, case: Case) -> bool:
@@ -279,105 +301,6 @@ def copies(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         same = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
         copied[name] = making.filled(same, value)
     return copied
-
-
-def with_gradients(inputs: Mapping[str, torch.Tensor], asks: Sequence[str] = ()) -> dict[str, torch.Tensor]:
-    """Returns `inputs` as leaves that collect gradients, if their dtype has any: those named in `asks`, or all if it is empty."""
-    return {
-        name: value.detach().requires_grad_(
-            (value.dtype.is_floating_point or value.dtype.is_complex) and (not asks or name in asks)
-        )
-        for name, value in inputs.items()
-    }
-
-
-def gradients(outputs: Sequence[object], inputs: Mapping[str, torch.Tensor], case: Case) -> dict[str, torch.Tensor]:
-    """Returns `gradients_for` the upstream gradients that `case` draws."""
-    return gradients_for(outputs, inputs, upstream_gradients(outputs, case))
-
-
-def gradients_for(
-    outputs: Sequence[object],
-    inputs: Mapping[str, torch.Tensor],
-    upstream: Mapping[int, torch.Tensor],
-    *,
-    is_twice: bool = False,
-) -> dict[str, torch.Tensor]:
-    """Returns the gradient of each differentiable input, named `grad.NAME`, for the `upstream` gradient of each output; that of the second pass over the graph where there are two.
-
-    An input that the outputs do not depend on has zeros.
-    """
-    if is_twice:
-        found_gradients(outputs, inputs, upstream, keeps=True)
-    found = found_gradients(outputs, inputs, upstream)
-    return {f"grad.{name}": _or_zeros(gradient, inputs[name]) for name, gradient in found.items()}
-
-
-def found_gradients(
-    outputs: Sequence[object],
-    inputs: Mapping[str, torch.Tensor],
-    upstream: Mapping[int, torch.Tensor],
-    *,
-    keeps: bool = False,
-) -> dict[str, torch.Tensor | None]:
-    """Returns the gradient of each differentiable input by its name, None for one that the outputs do not depend on; `keeps` the graph for another pass over it, or not."""
-    import torch
-
-    leaves = {name: value for name, value in inputs.items() if value.requires_grad}
-    if not leaves:
-        return {}
-    ends = [one for position in upstream if isinstance(one := outputs[position], torch.Tensor)]
-    given = list(upstream.values())
-    if not ends:
-        return dict.fromkeys(leaves)
-    # What `torch.autograd.grad` does once it has compared shapes, for which it imports sympy in half a second (torch 2.11, `_make_grads`).
-    engine = torch.autograd.Variable._execution_engine
-    found = engine.run_backward(
-        tuple(ends), tuple(given), keeps, False, tuple(leaves.values()), allow_unreachable=True, accumulate_grad=False
-    )
-    return dict(zip(leaves, found, strict=True))
-
-
-def _or_zeros(gradient: torch.Tensor | None, leaf: torch.Tensor) -> torch.Tensor:
-    """Returns the gradient, zeros like its input where there is none."""
-    import torch
-
-    return torch.zeros_like(leaf) if gradient is None else gradient.detach()
-
-
-FLOWING = 0.75
-"""What flows into each place of an output where one element stands for all."""
-
-
-def upstream_gradients(outputs: Sequence[object], case: Case) -> dict[int, torch.Tensor]:
-    """Returns the gradient that flows into each differentiable output that the case uses, by position: normal values from the case's name.
-
-    They are rounded to the case's dtype, whatever the output's, so that the oracle gets the same, and lie in memory as the case's inputs do. What is no tensor, as None in a tuple, has none.
-    """
-    import torch
-
-    drawn = {}
-    for position, output in enumerate(outputs):
-        is_used = not case.uses or position in case.uses
-        if is_used and isinstance(output, torch.Tensor) and output.requires_grad:
-            device = output.device.type
-            names = (case.name, case.seed, "gradient", position, *making.salt_of(case))
-            generator = making.generator_of(*names, device=device)
-            values = torch.randn(output.shape, generator=generator, dtype=torch.float32, device=device)
-            values = values.to(making.dtype_of(case.dtype)).to(output.dtype)
-            if case.flows == ONE:
-                drawn[position] = values.new_full((), FLOWING).expand(values.shape)
-                continue
-            strides = declared.strides(values.shape, upstream_layout(case, values.dim()))
-            drawn[position] = making.laid_out(values, strides, device)
-    return drawn
-
-
-def upstream_layout(case: Case, rank: int) -> str:
-    """Returns the layout of an upstream gradient of so many dims: its own in the case, else the common layout of the case's inputs, if they have one."""
-    common = case.layout if case.of is None else None
-    layout = case.flows or common
-    return "contiguous" if layout is None or rank < declared.LEAST_DIMS[layout] else layout
 
 
 def wide(value: torch.Tensor) -> torch.Tensor:

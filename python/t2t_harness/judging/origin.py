@@ -29,8 +29,11 @@ def origin(declaration: Declaration, run: Run, launchless: bool = False) -> Find
     made = [output for output in asked if 0 not in output["shape"] and not launchless]
     if made and run["launches"] == 0:
         return Finding("no-kernel-launched", "no kernel was launched")
-    if any(not output["launched"] for output in made):
-        return Finding("torch-fallback", "a result lies in memory that no launched kernel was given")
+    if elsewhere := [output for output in made if not output["launched"]]:
+        words = "a result lies in memory that no launched kernel was given"
+        name = str(elsewhere[0].get("copied_by") or "")[:80]
+        way = f": torch copied it there, by aten.{name}, which counts as the kernel's if ops.yaml has `allow: [{name}]`"
+        return Finding("torch-fallback", words + (way if name else ""))
     if any(output.get("by_hand") for output in made):
         return Finding("torch-fallback", "a result was written after its last launch, by something else than a launch")
     return None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.cases import bindings, cases, elementwise
 from t2t_harness.cases import inputs as making
-from t2t_harness.judging import oracle
+from t2t_harness.judging import autograd, oracle
 from t2t_harness.judging.oracle import Reference
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def flows_of(device: str) -> oracle.Flows:
             else one
             for one in outputs
         ]
-        return {position: value.cpu() for position, value in oracle.upstream_gradients(there, case).items()}
+        return {position: value.cpu() for position, value in autograd.upstream_gradients(there, case).items()}
 
     return flows
 

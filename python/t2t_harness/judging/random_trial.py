@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import arguments_known, arguments_random, arguments_special, inputs, probes, seeds
 from t2t_harness.cases.runs import whose
-from t2t_harness.judging import comparing, oracle, pooled, random_ops
+from t2t_harness.judging import autograd, comparing, oracle, pooled, random_ops
 
 if TYPE_CHECKING:
     import torch
@@ -117,7 +117,7 @@ def given_to(declaration: Declaration, case: Case) -> dict[str, Any]:
         return own
     chance = arguments_random.chance_of(declaration)
     is_off = chance is not None and any(own.get(name) is False for name in arguments_special.TRAINING)
-    return {**arguments_known.of_torch(declaration), **own, **({str(chance): 0.0} if is_off else {})}
+    return {**arguments_known.of_op(declaration), **own, **({str(chance): 0.0} if is_off else {})}
 
 
 def gradient_wrong(
@@ -133,7 +133,7 @@ def gradient_wrong(
     if not declaration["backward"] or name not in tensors:
         return None
     out = tensors[f"{label}.0"]
-    upstream = oracle.upstream_gradients([out.detach().clone().requires_grad_()], case)[0]
+    upstream = autograd.upstream_gradients([out.detach().clone().requires_grad_()], case)[0]
     allowed = comparing.tolerance_of(declaration, case.dtype, "0")
     kwargs = given_to(declaration, case)
     return random_ops.backward_wrong(declaration, out, tensors[name], upstream, given, kwargs, allowed)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from t2t_harness.cases import cases
 from t2t_harness.cases import inputs as making
 from t2t_harness.judging import oracle
-from t2t_harness.op import operation
+from t2t_harness.op import module_state, operation
 from t2t_harness.op.declaration import tensors
 
 if TYPE_CHECKING:
@@ -43,8 +43,9 @@ def shapes_of(declaration: Declaration, case: cases.Case, given: Mapping[str, to
 
 
 def shapes(right: oracle.Reference) -> Shapes:
-    """Returns the shape of each result of `right`."""
-    return {name: tuple(value.shape) for name, value in right.plain.items()}
+    """Returns the shape of each result of `right`, but for a module's own: which of its buffers change may differ from device to device."""
+    plain = {name: value for name, value in right.plain.items() if not module_state.is_of_module(name)}
+    return {name: tuple(value.shape) for name, value in plain.items()}
 
 
 def is_unusual(declaration: Declaration, case: cases.Case) -> bool:
@@ -101,6 +102,6 @@ def _called(
     is_wide: bool,
 ) -> oracle.Reference:
     """Returns what one call on the CPU gives. Raises what torch raises."""
-    function = operation.ready(declaration, case.binding, case.dtype, "cpu")
-    ready = operation.widened(function) if is_wide else operation.fresh(function)
+    function = oracle.ready(declaration, case, "cpu")
+    ready = operation.widened(function) if is_wide else function
     return oracle.called(ready, declaration, case, inputs, kwargs, "cpu", None)

@@ -21,6 +21,8 @@ class Output(TypedDict, total=False):
     device: str
     launched: bool
     """Whether a launch was given its memory."""
+    copied_by: str | None
+    """The operation of torch that copied it from memory that a launch was given, where none was given its own."""
     by_hand: bool
     """Whether something else than a launch wrote to it after its last one."""
     changed: bool
@@ -79,7 +81,11 @@ class Facts(TypedDict, total=False):
     at: list[int]
     """Where its results lie in the file for those of few bytes."""
     aliased: bool
-    """Whether the second run's result lies in memory of the first's, which was still held."""
+    """Whether a result lies in memory of an earlier call's, which was still held, or an earlier one changed."""
+    drawn: list[str]
+    """The parameters and buffers that had other values than their constructor gave them."""
+    returns_own: bool
+    """Whether a result lies in memory of a parameter or a buffer of the wrapper's, which the next call may change."""
     failure: Failure
     """What it raised."""
     is_deliberate: bool

@@ -55,6 +55,8 @@ class Trial:
     """Results that are not contiguous where torch's are, in words, in order."""
     conflicts: dict[str, None] = field(default_factory=dict)
     """What programs of a launch did to each other, in words, in order."""
+    lacking: dict[str, None] = field(default_factory=dict)
+    """Results of the reference's module that the kernel's has none of, by name."""
     computed: set[str] = field(default_factory=set)
     """What torch computed for the wrapper, as the op's `allow` lets it."""
     random: random_trial.Collected = field(default_factory=random_trial.Collected)

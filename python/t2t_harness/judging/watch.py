@@ -11,11 +11,15 @@ import ctypes
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from t2t_harness.counting import counting, written
 from t2t_harness.faults import bounds
 from t2t_harness.judging import custom, guards
+from t2t_harness.triton import facade
+
+if TYPE_CHECKING:
+    import torch
 
 ALLOCATIONS = frozenset(
     """
@@ -63,6 +67,9 @@ RESIZING = frozenset("resize_ resize_as_ set_".split())
 DRAWS = frozenset(("randint", "random_"))
 """Draw integers."""
 
+UNCOUNTED = ("prim", "profiler")
+"""Namespaces of operations that compute nothing: questions of Python's, and marks for a profiler."""
+
 SEEDS = 4
 """The most integers that a wrapper of a random op may draw at once."""
 
@@ -77,6 +84,8 @@ class Watch:
     """Operations that only the op's `allow` allows, or that it names among others, with how often each ran."""
     made: list[tuple[set[int], set[int]]] = field(default_factory=list)
     """What those made: the addresses of the storages that each was given, and of those that it returned."""
+    copies: list[tuple[str, set[int], set[int]]] = field(default_factory=list)
+    """What copied, casted or joined values, and the addresses of the storages that it was given, and of those that it wrote."""
     memory: written.Written = field(default_factory=lambda: written.Written(lambda tensor: poison(tensor, 0)))
     """Who wrote what."""
 
@@ -87,6 +96,15 @@ class Watch:
             if given & found:
                 found |= returned
         return found
+
+    def copied_by(self, launched: set[int], to: range) -> str | None:
+        """Returns the operation that copied values of `launched` storages, maybe by way of others, to the addresses `to` last; None where none did."""
+        found, last = set(launched), None
+        for name, given, written_to in self.copies:
+            if given & found:
+                found |= written_to
+                last = name if any(address in to for address in written_to) else last
+        return last
 
 
 def own_operations(call: Callable[[], object], declared: frozenset[str] = frozenset()) -> frozenset[str]:
@@ -132,12 +150,13 @@ def watching(
     poisons: bool = True,
     guarded: guards.Guards | None = None,
     inputs: Iterable[object] = (),
+    counters: Iterable[torch.Tensor] = (),
 ) -> Iterator[Watch]:
     """Watches for the length of the context; fresh memory holds NaN in an even `run`, and another pattern in an odd
     one, unless it is not to be poisoned.
 
     `own` are operations that are not allowed beside all those that are not on the list, `declared` some that are allowed beyond it.
-    A dense copy of one of the `inputs` that is not dense is allowed always. The wrapper of a random op, which `draws`, may draw a few integers: that is how it gets a seed of torch's generator. New memory on a device lies between guards where it is `guarded`.
+    A dense copy of one of the `inputs` that is not dense is allowed always. The wrapper of a random op, which `draws`, may draw a few integers: that is how it gets a seed of torch's generator. New memory on a device lies between guards where it is `guarded`. What is done in place to one of the `counters`, integers that a module counts its calls by, is allowed.
     """
     import torch
 
@@ -146,6 +165,7 @@ def watching(
     # What is asked here, and of results below, goes past torch's modes: each question would take them as long as a small operation.
     with torch._C.DisableTorchFunction():
         forms = {place for one in inputs if (place := form_of(one)) is not None}
+        counted = {one.data_ptr() for one in counters}
 
     def densifies(args: Any, result: Any) -> bool:
         """Tells whether a copy is that of an input as it is, made since it is not dense. A view of an input is none: a copy of it may be the op's result."""
@@ -159,11 +179,16 @@ def watching(
         is_allowed = (
             name in allowed or (draws and _is_seed(name, result)) or (name == "clone" and densifies(args, result))
         )
-        if func.namespace != "prim" and not is_allowed:
+        if counted and not is_allowed and func._schema.is_mutable:
+            is_allowed = args[0].numel() == 1 and args[0].data_ptr() in counted
+        if func.namespace not in UNCOUNTED and not is_allowed:
             watch.computed[name] = watch.computed.get(name, 0) + 1
         elif name in declared:
             watch.declared[name] = watch.declared.get(name, 0) + 1
             watch.made.append((storages((args, kwargs)), storages(result)))
+        if name in COPIES:
+            source, target = (args[1:], args[:1]) if func._schema.is_mutable else (args, result)
+            watch.copies.append((name, storages(source), storages(target)))
         if guarded is not None and name in RESIZING:
             guarded.forget([args[0]])
         if guarded is not None and name in FRESH | FILLED and not _is_output(kwargs):
@@ -179,7 +204,7 @@ def watching(
             watch.memory.handed_out(result)
         return result
 
-    with mode_of_watching()(noted):
+    with facade.launched_as_they_are(), mode_of_watching()(noted):
         yield watch
 
 

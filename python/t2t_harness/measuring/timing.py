@@ -15,7 +15,7 @@ from t2t_harness.cases import cases, inputs
 from t2t_harness.measuring import elements, spans, statistics, stopping
 from t2t_harness.measuring.clock import nothing
 from t2t_harness.op import declaration as declared
-from t2t_harness.op import operation
+from t2t_harness.op import module_state, operation
 
 if TYPE_CHECKING:
     import torch
@@ -147,6 +147,19 @@ class Buffers:
         changed = changed_input(declaration, case.dtype)
         self.changed = changed if changed is not None and given[changed].numel() > 0 else None
         self.changing = elements.Changing([], [])
+        self.undo: Call = nothing
+        """Undoes what a call changed of the wrapper's own."""
+        self.counters: list[torch.Tensor] = []
+        """The integers that a wrapper which is a module counts its calls by."""
+
+    def undoes(self, wrapper: object, before: Mapping[str, torch.Tensor]) -> None:
+        """To be told after the first call of `wrapper`, whose buffers were `before`, of a module: those that the call changed are as they were in each timed call.
+
+        So a result depends on the inputs of its call alone, as torch's does.
+        """
+        own = {name: before[name] for name in module_state.changed(wrapper, before) if name in before}
+        if own:
+            self.undo = lambda: module_state.restore(wrapper, own)
 
     def refill(self, run: int) -> None:
         """Writes the values of a new run in place, as `run_inputs` has them with `self.state()`."""
@@ -168,6 +181,7 @@ class Buffers:
 
     def freshen(self) -> None:
         """Changes one element in place, and undoes what a call changed: what is to be done before each timed call."""
+        self.undo()
         for name, value in self.current.items():
             self.given[name].copy_(value)
         if self.changing.change():

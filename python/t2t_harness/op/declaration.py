@@ -97,7 +97,15 @@ def _place(dim: Any, rank: int) -> int | None:
 OF_CALL = ("dim", "axis")
 """Arguments that name the dim of a call."""
 
-LEAST_DIMS = {"transposed": 2, "strided": 1, "padded": 2, "swapped": 3, "expanded": 2}
+LEAST_DIMS = {
+    "transposed": 2,
+    "strided": 1,
+    "padded": 2,
+    "swapped": 3,
+    "expanded": 2,
+    "channels_last": 4,
+    "inner_swapped": 4,
+}
 """Layouts that a case may have in the place of the declared ones, with the fewest dims of a tensor that can have each."""
 
 PADDING = 3
@@ -128,8 +136,11 @@ def strides(shape: Sequence[int], layout: str) -> list[int]:
     if layout == "expanded" and rank >= 2:
         # As `expand` repeats one row, or one image.
         return [0, *_dense_strides(shape, dense)[1:]]
-    if layout == "channels_last" and rank == 4:
-        return _dense_strides(shape, [0, 2, 3, 1])
+    if layout == "channels_last" and rank >= 4:
+        return _dense_strides(shape, [0, *dense[2:], 1])
+    if layout == "inner_swapped" and rank >= 4:
+        # As `transpose(1, 2)` leaves heads behind places.
+        return _dense_strides(shape, [0, 2, 1, *dense[3:]])
     raise ValueError(f"layout `{layout}` does not fit {rank} dims")
 
 

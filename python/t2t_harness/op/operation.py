@@ -81,7 +81,7 @@ def instance(
 ) -> object:
     """Returns an instance of `class_` made with the declared `init`, its weights drawn from a fixed seed and rounded to `dtype`, on `device`.
 
-    Weights ask for gradients only where the op is checked backward. Raises what the constructor raises.
+    Weights ask for gradients as they are constructed, where the op is checked backward, and else not. Raises what the constructor raises.
     """
     import torch
 
@@ -92,7 +92,8 @@ def instance(
         made = class_(**init)
     if isinstance(made, torch.nn.Module):
         place(made, dtype, device)
-        made.requires_grad_(bool(declaration.get("backward")))
+        if not declaration.get("backward"):
+            made.requires_grad_(False)
     return made
 
 
@@ -102,39 +103,58 @@ def called(made: object) -> Function:
 
 
 def place(module: Any, dtype: str, device: str | None) -> None:
-    """Rounds the floating weights and buffers of `module` to `dtype`, where that is a floating one, and moves all of them to `device` unless that is None.
+    """Rounds the floating weights and buffers of `module` to `dtype`, where that is a floating one, and moves all of them to `device` unless that is None. What is of one byte, as quantized weights are, is rounded to nothing.
 
-    They are set anew one by one: `Module.to` swaps tensors, which tensors without values refuse.
+    Tensors that are tied stay so. A parameter stays the object that it is, which the module may hold elsewhere, too, as with `Module.to`; tensors without values refuse that, and are set anew.
     """
     import torch
+    from torch._subclasses.fake_tensor import FakeTensor
 
     rounded = getattr(torch, dtype)
     known: dict[int, object] = {}
 
     def placed(value: Any) -> Any:
-        wanted = rounded if rounded.is_floating_point and value.dtype.is_floating_point else value.dtype
-        moved = value.detach().to(device=device or value.device, dtype=wanted)
-        return torch.nn.Parameter(moved, value.requires_grad) if isinstance(value, torch.nn.Parameter) else moved
+        is_rounded = rounded.is_floating_point and value.dtype.is_floating_point and value.dtype.itemsize > 1
+        moved = value.detach().to(device=device or value.device, dtype=rounded if is_rounded else value.dtype)
+        if (moved.dtype, moved.device) == (value.dtype, value.device):
+            return value
+        if not isinstance(value, torch.nn.Parameter):
+            return moved
+        if isinstance(moved, FakeTensor):
+            return torch.nn.Parameter(moved, value.requires_grad)
+        value.data = moved
+        return value
 
     for part in module.modules():
-        for name, value in [*part.named_parameters(recurse=False), *part.named_buffers(recurse=False)]:
+        listed = [
+            *part.named_parameters(recurse=False, remove_duplicate=False),
+            *part.named_buffers(recurse=False, remove_duplicate=False),
+        ]
+        for name, value in listed:
             if id(value) not in known:
                 known[id(value)] = placed(value)
-            setattr(part, name, known[id(value)])
+            if known[id(value)] is not value:
+                setattr(part, name, known[id(value)])
 
 
 def widened(function: Function) -> Function:
-    """Returns the same op in float64: an instance with its weights and buffers widened, anything else as it is."""
+    """Returns the same op in float64: an instance with its weights and buffers widened, which it must not be called again by, anything else as it is."""
     import torch
 
-    return copy.deepcopy(function).double() if isinstance(function, torch.nn.Module) else function
+    return function.double() if isinstance(function, torch.nn.Module) else function
 
 
-def fresh(function: Function) -> Function:
-    """Returns the op as it was made: an instance whose buffers a call may change is copied, anything else is itself."""
+def fresh(function: Function, again: Callable[[], Function]) -> Function:
+    """Returns the op as it was made: of an instance, whose buffers a call may change, a copy, or where it cannot be copied what `again` constructs; anything else is itself."""
     import torch
 
-    return copy.deepcopy(function) if isinstance(function, torch.nn.Module) else function
+    if not isinstance(function, torch.nn.Module):
+        return function
+    try:
+        return copy.deepcopy(function)
+    except Exception:
+        # Of a tensor that is made of others, as of a norm and a direction, torch makes no copy.
+        return again()
 
 
 def weights(function: Function) -> list[torch.Tensor]:

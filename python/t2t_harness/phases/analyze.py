@@ -168,8 +168,12 @@ def _failure(unfit: Unfit) -> AnalysisFailure:
 
 
 def _judged_by(op: Declaration, size: str, found: aten.Trace) -> None:
-    """Raise `Unfit` where no kernel can be judged by what torch does: it draws random numbers and the op does not say
-    what must hold of them, or the op names other outputs than torch returns."""
+    """Raise `Unfit` where no kernel can be judged by what torch does: it returns no tensor, it draws random numbers and
+    the op does not say what must hold of them, or the op names other outputs than torch returns."""
+    if found.outputs == ():
+        changed = next(iter(op["mutates"]), None)
+        way = "`return`" if changed is None else f"`return {changed}`, as torch does in place"
+        raise Unfit(size, f"end it with {way}") from TypeError("it returns no tensor")
     try:
         random_ops.refuse(op, found.random, found.blocked is not None)
         if found.outputs is not None:

@@ -20,6 +20,7 @@ from t2t_harness.faults import failure, memory
 from t2t_harness.judging import watch
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import host, spans, statistics, stopping, telemetry, timing
+from t2t_harness.op import module_state
 from t2t_harness.phases import called, passes, returned, sample
 from t2t_harness.phases import tune as tuning
 from t2t_harness.sources import loading
@@ -165,9 +166,9 @@ def is_varied(times: Mapping[str, timing.Raw]) -> bool:
 
 def interpret_size(found: Measurement, size: str, case: cases.Case) -> None:
     """Times one call at one size in Triton's interpreter, run by run. Torch is not timed beside it: nothing compares with these times. Raises what the wrapper raises."""
-    buffers, subject = prepared(found, case, "cpu")
+    buffers, subject, wrapper = prepared(found, case, "cpu")
     timed = sample.Timed(subject.call, buffers)
-    config, first = first_launch(found, timed, subject)
+    config, first = first_launch(found, timed, subject, wrapper)
     runs = timing.Runs(found.clock, found.protocol)
     for run in range(found.protocol.runs):
         buffers.refill(run)
@@ -181,22 +182,23 @@ def interpret_size(found: Measurement, size: str, case: cases.Case) -> None:
     found.sizes[size] = {"binding": case.binding, "dtype": case.dtype, "config": config or None}
 
 
-def prepared(found: Measurement, case: cases.Case, device: str) -> tuple[timing.Buffers, passes.Subject]:
-    """Returns the inputs of a size, and the passes of the wrapper that are timed on them. Raises what the constructor of a class raises."""
+def prepared(found: Measurement, case: cases.Case, device: str) -> tuple[timing.Buffers, passes.Subject, Entry]:
+    """Returns the inputs of a size, the passes of the wrapper that are timed on them, and the wrapper. Raises what the constructor of a class raises."""
     which = passes.of(found.request)
     buffers = passes.buffers_of(which, found.request["op"], case, device)
     wrapper, args, kwargs = calling.arranged(found.entry, found.request, case, passes.arguments(buffers))
-    return buffers, passes.subject(which, timing.bound(wrapper, args, kwargs), buffers)
+    buffers.counters = module_state.counters(wrapper)
+    return buffers, passes.subject(which, timing.bound(wrapper, args, kwargs), buffers), wrapper
 
 
 def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
     """Times the variant and torch in turns at one size, and puts both figures into `found.sizes`. Raises what the wrapper raises."""
     declaration, device = found.request["op"], timing.device_of(found.lane)
-    buffers, subject = prepared(found, case, device)
+    buffers, subject, wrapper = prepared(found, case, device)
     call = subject.call
     timed = sample.Timed(call, buffers, found.lane)
     found.symbols.clear()
-    config, first = first_launch(found, timed, subject)
+    config, first = first_launch(found, timed, subject, wrapper)
     forward = timing.torch_call(declaration, case, passes.arguments(buffers), device)
     torch_subject = passes.subject(passes.of(found.request), forward, buffers)
     torch_call = sample.Timed(torch_subject.call, buffers)
@@ -240,11 +242,15 @@ def refuse_stray_work(found: Measurement, size: str, call: clocks.Call, millisec
         )
 
 
-def first_launch(found: Measurement, call: sample.Timed, subject: passes.Subject) -> tuple[dict[str, Json], Run]:
+def first_launch(
+    found: Measurement, call: sample.Timed, subject: passes.Subject, wrapper: Entry
+) -> tuple[dict[str, Json], Run]:
     """Makes a call of the wrapper, untimed, under all rules of a check. Returns the configuration of each autotuned kernel, by its name, and what was seen, as a check's
     run has it. Triton loads the kernels and builds their launchers here.
     """
+    before = module_state.copies(module_state.buffers(wrapper))
     seen, recorder = watched_call(found, call, subject)
+    call.buffers.undoes(wrapper, before)
     found.hits += recorder.hits
     found.misses += recorder.misses
     return {launch.kernel: launch.config for launch in recorder.launches if launch.config is not None}, seen
@@ -305,6 +311,7 @@ def watched(
         called.allowed(declaration),
         draws=seeds.is_random(declaration),
         inputs=buffers.memory(),
+        counters=buffers.counters,
     )
     working = spans.work(timing.device_of(found.lane))
     with stage.pretending(found.lane), working, queues.kept_to_one(found.lane), observed as seen:

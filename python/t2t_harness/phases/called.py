@@ -17,10 +17,10 @@ from t2t_harness.cases.runs import REVERSED, UPDATED
 from t2t_harness.counting import counting, streams
 from t2t_harness.cuda import watching
 from t2t_harness.faults import bounds, failure, order
-from t2t_harness.judging import caller, guards, kept, oracle, progress, watch
+from t2t_harness.judging import autograd, caller, guards, kept, oracle, progress, watch
 from t2t_harness.measuring import spans
-from t2t_harness.op import operation
-from t2t_harness.phases import returned
+from t2t_harness.op import module_state, operation
+from t2t_harness.phases import returned, weights
 from t2t_harness.triton import launchers, launching, refusals, stage
 
 if TYPE_CHECKING:
@@ -82,6 +82,8 @@ class Bench:
     """Whether the wrapper launched on another stream than the one that it was called on."""
     over: list[tuple[int, Facts]] = field(default_factory=list)
     """Cases that are over and not told of yet, by their positions."""
+    held: returned.Held = field(default_factory=returned.Held)
+    """Results that are held as a caller may hold them."""
 
     def tell(self, state: Progress) -> None:
         """Tells of `state`, and of the cases that are over."""
@@ -145,25 +147,39 @@ def run_once(
         guarded = guards.Guards(partial(watch.poison, run=int(label == "b")))
         given = guarded.inputs(given)
     if backward:
-        given = oracle.with_gradients(given, case.asks)
+        given = autograd.with_gradients(given, case.asks)
     wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, given, label)
     draws, forms = seeds.is_random(declaration), list(given.values())
+    facts["drawn"] = weights.drawn(declaration, case, wrapper, device)
+    is_recorded = oracle.is_recorded(declaration, case)
+    own = module_state.parameters(wrapper) if is_recorded else {}
+    began, counters = module_state.began(wrapper) if label == "a" else {}, module_state.counters(wrapper)
     if label == "b" and bench.has_streams:
         streams.come_late(given)
-    chooser = Chooser(index, tries)
+    chooser, earlier = Chooser(index, tries), returned.Earlier()
     bounded = contextlib.nullcontext() if guarded else bounds.of_call(int(label == "b"), given)
     ordered = order.of_call(order_of(bench, case, label))
     with bounded as within, ordered as programs, watching.recording(bench.lane, chooser.choose) as recorder:
         chooser.recorder = recorder
         if label == UPDATED:
             # Watched as any call is: what torch hands out in it is memory that launches may write to.
-            first = watch.watching(bench.own, 0, allowed(declaration), draws=draws, guarded=guarded, inputs=forms)
+            first = watch.watching(
+                bench.own, 0, allowed(declaration), draws=draws, guarded=guarded, inputs=forms, counters=counters
+            )
             with stage.pretending(bench.lane), first:
-                wrapper(*args, **kwargs)
-                bench.finish()
+                earlier = returned.Earlier.of(lambda: wrapper(*args, **kwargs), wrapper, bench.finish, given)
+            if earlier.differ:
+                # It counts on what it was called on before, as torch's may: nothing says what is right.
+                return []
             update(bench, case, given)
         watched = watch.watching(
-            bench.own, int(label == "b"), allowed(declaration), draws=draws, guarded=guarded, inputs=forms
+            bench.own,
+            int(label == "b"),
+            allowed(declaration),
+            draws=draws,
+            guarded=guarded,
+            inputs=forms,
+            counters=counters,
         )
         with stage.pretending(bench.lane), watched as seen:
             recorder.memory = seen.memory
@@ -195,7 +211,7 @@ def run_once(
         if backward:
             if label == "b" and case.file is None:
                 call_between(bench, case, device, label)
-            upstream = oracle.upstream_gradients(results, cases.updated(case) if label == UPDATED else case)
+            upstream = autograd.upstream_gradients(results, cases.updated(case) if label == UPDATED else case)
             before = caller.held(upstream)
             with (
                 guarding() if case.is_changed else contextlib.nullcontext(),
@@ -211,7 +227,8 @@ def run_once(
                 ) as seen_back,
                 counting.counting(bench.lane) as counted_back,
             ):
-                made |= oracle.gradients_for(results, given, upstream, is_twice=case.is_twice)
+                made |= autograd.gradients_for(results, {**given, **own}, upstream, is_twice=case.is_twice)
+                made |= module_state.frozen(wrapper) if is_recorded else {}
                 bench.finish()
             unaccounted += counted_back.unaccounted
             if UPSTREAM not in cases.edges_off(declaration):
@@ -220,6 +237,8 @@ def run_once(
             seen.declared |= seen_back.declared
     if label == "a":
         made |= {f"after.{name}": value for name, value in given.items()}
+        made |= {**module_state.buffers(wrapper), **began} if declaration.get("reference") else {}
+    facts["returns_own"] = bool(facts.get("returns_own")) or module_state.returns_own(wrapper, results)
     facts["runs"][label] = {
         "several": isinstance(got, (tuple, list)),
         "outputs": described,
@@ -244,8 +263,8 @@ def run_once(
         "reversed": programs.has_reversed,
     }
     bench.has_waited = programs.has_waited
-    own = {value.untyped_storage().data_ptr() for value in given.values()}
-    return [one for one in results if isinstance(one, torch.Tensor) and one.untyped_storage().data_ptr() not in own]
+    facts["aliased"] = bool(facts.get("aliased")) or earlier.has_changed()
+    return returned.apart(results, given, wrapper)
 
 
 class Refused(Exception):
@@ -275,7 +294,7 @@ def update(bench: Bench, case: cases.Case, given: dict[str, torch.Tensor]) -> No
 def call_between(bench: Bench, case: cases.Case, device: str, label: str) -> None:
     """Calls the wrapper on other inputs: a forward pass that keeps what its backward pass needs where the next call writes shows by that."""
     other = inputs.make_inputs(bench.request["op"], replace(case, seed=case.seed + BETWEEN), device)
-    wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, oracle.with_gradients(other), label)
+    wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, autograd.with_gradients(other), label)
     with stage.pretending(bench.lane):
         wrapper(*args, **kwargs)
         bench.finish()

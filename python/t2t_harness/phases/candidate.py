@@ -33,8 +33,9 @@ from t2t_harness.cases.prepared import prepared_cases, salt
 from t2t_harness.counting import queues
 from t2t_harness.cuda import watching
 from t2t_harness.faults import failure, lacking
-from t2t_harness.judging import oracle, progress, watch
+from t2t_harness.judging import autograd, progress, watch
 from t2t_harness.measuring import spans
+from t2t_harness.op import module_state
 from t2t_harness.phases import called, one_case
 from t2t_harness.sources import loading
 from t2t_harness.triton import launchers, launching, stage
@@ -182,7 +183,7 @@ def reached(bench: called.Bench) -> Reach:
     def launches(case: cases.Case) -> list[launching.Launch]:
         given = inputs.rehearsed(declaration, case)
         if declaration["backward"]:
-            given = oracle.with_gradients(given, case.asks)
+            given = autograd.with_gradients(given, case.asks)
         watched = watch.watching(
             bench.own,
             0,
@@ -197,9 +198,9 @@ def reached(bench: called.Bench) -> Reach:
                 returned = wrapper(*args, **kwargs)
             if declaration["backward"]:
                 results = list(returned) if isinstance(returned, (tuple, list)) else [returned]
-                upstream = oracle.upstream_gradients(results, case)
+                upstream = autograd.upstream_gradients(results, case)
                 with stage.pretending(bench.lane):
-                    oracle.gradients_for(results, given, upstream)
+                    autograd.gradients_for(results, {**given, **module_state.parameters(wrapper)}, upstream)
         if seen.computed:
             raise reach.ComputedByTorch(sorted(seen.computed))
         return recorder.launches

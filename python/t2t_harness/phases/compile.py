@@ -318,17 +318,18 @@ class Scout(Target):
 
 def call(request: CompileRequest, entry: Entry, case: cases.Case) -> None:
     """Calls the wrapper, and its backward where the op declares one, on tensors without values."""
-    from t2t_harness.judging import oracle
+    from t2t_harness.judging import autograd
+    from t2t_harness.op import module_state
 
     declaration = request["op"]
     given = fake_inputs(request, case)
     if declaration["backward"]:
-        given = oracle.with_gradients(given, case.asks)
+        given = autograd.with_gradients(given, case.asks)
     wrapper, args, kwargs = calling.arranged(entry, request, case, given)
     returned = wrapper(*args, **kwargs)
     if declaration["backward"]:
         results: list[object] = list(returned) if isinstance(returned, (tuple, list)) else [returned]
-        oracle.gradients(results, given, case)
+        autograd.gradients(results, {**given, **module_state.parameters(wrapper)}, case)
 
 
 def fake_inputs(request: CompileRequest, case: cases.Case) -> dict[str, torch.Tensor]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,7 @@ from t2t_harness.judging import (
 )
 from t2t_harness.judging.trial import Finding, Trial, blank_row, fill, unfit
 from t2t_harness.measuring import spans
+from t2t_harness.op import module_state
 
 if TYPE_CHECKING:
     import torch
@@ -126,6 +128,9 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     if trial.request["lane"] == "interpreter" and facts is not None and "binding" in facts:
         case = cases.as_told(trial.declaration, case, facts["binding"])
         trial.smaller.append(case.name)
+    if case.weights:
+        names = facts.get("drawn") if facts is not None else None
+        case = replace(case, weights=tuple(map(str, names or ())))
     is_running = trial.told.state["running"] == case.name
     if case.is_probe and (facts["status"] == "left-out" if facts is not None else not is_running):
         trial.left_out.append(case.name)
@@ -169,7 +174,8 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     if facts is None:
         absent(trial, case, row)
     elif facts["status"] == "not-judged":
-        row |= {"verdict": "dropped" if case.is_changed else "not-judged", "reason": facts["reason"]}
+        is_open = case.is_changed or case.name.startswith(f"edge/{cases.WEIGHTS}/")
+        row |= {"verdict": "dropped" if is_open else "not-judged", "reason": facts["reason"]}
     else:
         finding = findings.find(trial, case, position, row, facts, given, right)
         is_open = probes.is_undeclared(case) or probes.is_without(case)
@@ -276,7 +282,8 @@ def settle(trial: Trial, case: cases.Case, row: CaseRow, finding: Finding | None
 def lint_case(trial: Trial, case: cases.Case, given: Mapping[str, torch.Tensor], right: oracle.Reference) -> None:
     """Shows the case the mutants of its right results."""
     for name, expected in right.plain.items():
-        if comparing.is_ignored(trial.declaration, name):
+        if comparing.is_ignored(trial.declaration, name) or module_state.is_of_module(name):
+            # What a module counts may be one, or zero, in any case.
             continue
         is_beyond = beyond_tf32(trial, case, name)
         left_out = (() if is_beyond else ("tf32",)) + (("zeros",) if name in right.unused else ())

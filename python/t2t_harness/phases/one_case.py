@@ -16,7 +16,7 @@ from t2t_harness.cases.runs import REVERSED, TRIED, UPDATED, of_configuration
 from t2t_harness.cuda import watching
 from t2t_harness.faults import declining, failure, lacking, memory, order
 from t2t_harness.judging import kept
-from t2t_harness.phases import called, returned
+from t2t_harness.phases import called, weights
 from t2t_harness.triton import effort
 
 if TYPE_CHECKING:
@@ -65,18 +65,17 @@ def run_in_budget(bench: called.Bench, case: cases.Case, position: int, state: P
     results = kept.Writer(bench.folder / f"{position}.safetensors", bench.folder / kept.PACK)
     try:
         # The first configuration twice, on fresh memory with other contents; then one run per further configuration.
-        held: list[torch.Tensor] = []
         labels = "a" if runs_once(bench, case) else "ab"
         with contextlib.nullcontext() if allowed_effort is None else effort.METER.at_most(allowed_effort):
             for label in labels:
                 with ending(bench, label, allowed_effort, before):
                     outputs = called.run_once(bench, case, label, 0, facts, results.add)
-                facts["aliased"] = returned.overlap(held, outputs)
-                held += outputs
-        held.clear()
+                facts["aliased"] |= bench.held.took(case, outputs)
         if is_updated(bench, case) and not any(map(shows_a_fault, facts["runs"].values())):
             bench.is_updated = True
-            called.run_once(bench, case, UPDATED, 0, facts, results.add)
+            outputs = called.run_once(bench, case, UPDATED, 0, facts, results.add)
+            facts["aliased"] |= bench.held.took(case, outputs)
+        bench.held.let_go(case)
         if is_turned(bench, case):
             turn(bench, case, facts, results.add, (effort.METER.done - before) / len(labels))
         elements = 0 if case.file is not None else cases.elements(bench.request["op"], case)
@@ -90,6 +89,8 @@ def run_in_budget(bench: called.Bench, case: cases.Case, position: int, state: P
         raise
     except effort.Spent:
         facts = {"name": case.name, "status": "left-out"}
+    except weights.Unlike as unlike:
+        facts = {"name": case.name, "status": "not-judged", "reason": str(unlike)}
     except called.Refused as refusal:
         words = f"refused, where the output was changed in place: {refusal}"
         facts = {"name": case.name, "status": "not-judged", "reason": words[:300]}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from t2t_harness.cases import cases, inputs
-from t2t_harness.judging import oracle
+from t2t_harness.judging import autograd
 from t2t_harness.measuring import elements, spans, timing
 from t2t_harness.measuring.clock import nothing
 from t2t_harness.triton import stage
@@ -69,7 +69,7 @@ class Flowing(timing.Buffers):
     ) -> None:
         super().__init__(declaration, case, given, device)
         self.which, self.case = which, case
-        self.leaves = oracle.with_gradients(given)
+        self.leaves = autograd.with_gradients(given)
         self.asking = [name for name, leaf in self.leaves.items() if leaf.requires_grad]
         if which == BACKWARD:
             # A call changes none of them.
@@ -83,7 +83,7 @@ class Flowing(timing.Buffers):
         if not self.asking:
             raise NoGradient("no input has a gradient: its backward pass cannot be timed")
         if not self.upstream:
-            self.upstream = oracle.upstream_gradients(outputs, self.case)
+            self.upstream = autograd.upstream_gradients(outputs, self.case)
             self.drawn = {position: value.clone() for position, value in self.upstream.items()}
         if not self.upstream:
             raise NoGradient("no output has a gradient: its backward pass cannot be timed")
@@ -129,7 +129,7 @@ def flowing(state: timing.State) -> Flows:
     """Returns what draws the gradients that flow into the outputs of the call that had the inputs of `state`."""
 
     def drawn(outputs: Sequence[object], case: cases.Case) -> dict[int, torch.Tensor]:
-        upstream = oracle.upstream_gradients(outputs, case)
+        upstream = autograd.upstream_gradients(outputs, case)
         originals = {position: value.clone() for position, value in upstream.items()}
         change = changing(upstream, originals, state)
         for _ in range(state.changes):
@@ -235,4 +235,4 @@ def call_once(which: str, forward: Call, given: Mapping[str, torch.Tensor], case
     """Makes the passes of a call on `given` once, as a tune does."""
     returned = forward()
     if which != FORWARD:
-        oracle.gradients(listed(returned), given, case)
+        autograd.gradients(listed(returned), given, case)

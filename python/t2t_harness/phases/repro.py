@@ -11,14 +11,15 @@ import ast
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, inputs, listing, naming, probe_corners
 from t2t_harness.cuda import t2t_cuda
-from t2t_harness.judging import comparing, corners, findings, oracle, tolerance
+from t2t_harness.judging import autograd, comparing, corners, findings, oracle, tolerance
 from t2t_harness.op import declaration as declared
-from t2t_harness.op import operation
+from t2t_harness.op import module_state, operation
 from t2t_harness.phases import repro_operator, repro_picture, repro_script
 from t2t_harness.sources import loading, methods
 
@@ -73,10 +74,13 @@ def written(request: ReproRequest, case: cases.Case) -> dict[str, str]:
     scratch, declaration = Path(request["scratch"]), request["op"]
     device = "cuda" if request["lane"] == "cuda" else "cpu"
     given = inputs.inputs_of(declaration, case, device, request["prepared"])
+    weights = drawn_weights(declaration, case)
+    case = replace(case, weights=tuple(weights))
     right = oracle.reference(declaration, case, given)
     tensors = {name: tensor for name, value in given.items() for name, tensor in flat(name, value)}
     flowing = upstream(declaration, case, given)
     tensors |= {f"upstream.{position}": value for position, value in flowing.items()}
+    tensors |= {f"weights.{name}": value for name, value in weights.items()}
     tensors |= {f"expected.{name}": value for name, value in right.plain.items()}
     tensors |= around(declaration, case, given, right, device)
     dense = {name: stored(value) for name, value in tensors.items()}
@@ -89,6 +93,18 @@ def written(request: ReproRequest, case: cases.Case) -> dict[str, str]:
         shutil.copyfile(module, scratch / module.name)
         files[module.name] = module.name
     return files
+
+
+def drawn_weights(declaration: Declaration, case: cases.Case) -> dict[str, torch.Tensor]:
+    """Returns the parameters and buffers of a module that have other values in `case` than its constructor gave them, by name."""
+    import torch
+
+    function = operation.ready(declaration, case.binding, case.dtype) if case.weights else None
+    if not isinstance(function, torch.nn.Module):
+        return {}
+    names = list(module_state.named(function))
+    module_state.draw(function, names, case.name)
+    return {name: value.detach() for name, value in module_state.named(function).items()}
 
 
 def around(
@@ -151,12 +167,12 @@ def upstream(declaration: Declaration, case: cases.Case, given: Mapping[str, tor
 
     if not declaration["backward"]:
         return {}
-    leaves = oracle.with_gradients(oracle.copies(given), case.asks)
+    leaves = autograd.with_gradients(oracle.copies(given), case.asks)
     device = next((value.device.type for value in given.values()), "cpu")
-    function = operation.ready(declaration, case.binding, case.dtype, device)
+    function = oracle.ready(declaration, case, device)
     with torch.enable_grad():
         made = operation.call(function, declaration, leaves, inputs.kwargs_of(declaration, case))
-    return oracle.upstream_gradients(list(made) if isinstance(made, (tuple, list)) else [made], case)
+    return autograd.upstream_gradients(list(made) if isinstance(made, (tuple, list)) else [made], case)
 
 
 def script(
@@ -214,7 +230,7 @@ def script(
         ),
         changed=repro_script.CHANGED if case.is_changed else "",
         gradients=repro_script.GRADIENTS.format(
-            leaves=", ".join(f'"{name}": {name}' for name in leaves),
+            leaves=", ".join(f'"grad.{name}": {name}' for name in leaves),
             flows={place: tuple(value.stride()) for place, value in flowing.items()},
         )
         if backward

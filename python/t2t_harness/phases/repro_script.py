@@ -12,13 +12,15 @@ CHANGED = """
 
 GRADIENTS = """
     leaves = {{{leaves}}}
+    if isinstance(entry, torch.nn.Module):
+        leaves.update((f"module.grad.{{name}}", value) for name, value in entry.named_parameters() if value.requires_grad)
     upstream = {{position: stored.get(f"upstream.{{position}}") for position in range(len(outputs))}}
     ends = [outputs[position] for position in upstream if upstream[position] is not None]
     strides = {flows}
     flowing = [laid_out(value, strides[place]) for place, value in upstream.items() if value is not None]
     found = torch.autograd.grad(ends, list(leaves.values()), flowing, allow_unused=True)
     for (name, leaf), gradient in zip(leaves.items(), found):
-        results[f"grad.{{name}}"] = torch.zeros_like(leaf) if gradient is None else gradient
+        results[name] = torch.zeros_like(leaf) if gradient is None else gradient
 """
 
 UNTIMED = """
@@ -79,6 +81,14 @@ def laid_out(values, strides):
     return target
 
 
+def placed(module, dtype):
+    """Return the module on the device, what is floating in it in `dtype`."""
+    for value in [*module.parameters(), *module.buffers()]:
+        is_rounded = dtype is not None and value.dtype.is_floating_point and value.dtype.itemsize > 1
+        value.data = value.data.to(device=DEVICE, dtype=dtype if is_rounded else value.dtype)
+    return module
+
+
 def load():
     """Return the wrapper."""
     found = importlib.import_module({module})
@@ -89,8 +99,12 @@ def load():
         torch.manual_seed({seed})
         found = found(**{init})
         if isinstance(found, torch.nn.Module):
-            found = found.to(device=DEVICE, dtype={dtype})
-{made}    return found{passes}
+            found = placed(found, {dtype})
+{made}    if isinstance(found, torch.nn.Module):
+        for name, value in [*found.named_parameters(), *found.named_buffers()]:
+            if f"weights.{{name}}" in stored:
+                value.data.copy_(stored[f"weights.{{name}}"])
+    return found{passes}
 
 
 def picked(source, index, dim):
@@ -157,10 +171,16 @@ def difference(name, results, inputs, stored):
     if COMPARED[name][0] == "ignore":
         return []
     got, expected = results.get(name), stored[f"expected.{{name}}"]
+    is_of_module = name.startswith("module.")
+    if is_of_module and got is None:
+        return []
     if not isinstance(got, torch.Tensor):
         return [f"is {{type(got).__name__}}, and no tensor"]
     got = torch.view_as_real(got) if got.dtype.is_complex else got
     got = got.detach().cpu()
+    if is_of_module and got.shape != expected.shape:
+        # A check asks for what the module has by the same name, in the same shape.
+        return []
     if (got.shape, got.dtype) != (expected.shape, expected.dtype):
         return [f"is {{got.dtype}}{{list(got.shape)}}, torch's is {{expected.dtype}}{{list(expected.shape)}}"]
     got, expected = in_order(got, COMPARED[name][0]), in_order(expected, COMPARED[name][0])
@@ -185,6 +205,8 @@ def main():
     outputs = list(result) if isinstance(result, (tuple, list)) else [result]
     results = {{str(position): value for position, value in enumerate(outputs)}}
     results.update({{{after_values}}})
+    if isinstance(entry, torch.nn.Module):
+        results.update((f"module.after.{{name}}", value.clone()) for name, value in entry.named_buffers())
 {changed}{gradients}
     inputs = {{{sources}}}
     found = {{name: difference(name, results, inputs, stored) for name in NAMES}}

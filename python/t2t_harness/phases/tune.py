@@ -14,7 +14,7 @@ from t2t_harness.cases import calling, cases, inputs
 from t2t_harness.counting import queues
 from t2t_harness.cuda import watching
 from t2t_harness.faults import failure
-from t2t_harness.judging import oracle
+from t2t_harness.judging import autograd
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import quiet, spans, statistics, timing
 from t2t_harness.phases import passes
@@ -68,7 +68,7 @@ def tune_all(request: TuneRequest, clock: clocks.Clock, document: Tune) -> None:
         with spans.work("cuda"):
             given = inputs.make_inputs(request["op"], case, "cuda")
         if which != passes.FORWARD:
-            given = oracle.with_gradients(given)
+            given = autograd.with_gradients(given)
         wrapper, args, kwargs = calling.arranged(entry, request, case, given)
 
         quiet.awaited(request)

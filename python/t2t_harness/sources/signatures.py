@@ -26,6 +26,8 @@ class Parameter:
     default: object = None
     is_keyword: bool = False
     """Whether it goes by keyword alone."""
+    is_number: bool = False
+    """Whether its source says that it is a number, or none."""
     each: int | None = None
     """The number that each of several places has by default, where aten takes a list of them, as of strides."""
 
@@ -97,7 +99,9 @@ def parameter_of(node: ast.arg, default: ast.expr | None, *, is_keyword: bool = 
         value = None if default is None else ast.literal_eval(default)
     except ValueError:
         value = None
-    return Parameter(node.arg, "Tensor" in written, default is not None, value, is_keyword)
+    is_tensor = "Tensor" in written
+    is_number = not is_tensor and any(one in written for one in ("float", "int")) and "." not in written
+    return Parameter(node.arg, is_tensor, default is not None, value, is_keyword, is_number)
 
 
 def of_op(function: Callable[..., object], torch_name: str | None, is_meant: Callable[[str], bool]) -> list[Parameter]:
@@ -187,7 +191,7 @@ def of_argument(argument: Any) -> Parameter:
     name = "input" if argument.name == "self" else str(argument.name)
     given = argument.default_value if argument.has_default_value() else None
     is_tensor, is_keyword = "Tensor" in str(argument.type), bool(argument.kwarg_only)
-    return Parameter(name, is_tensor, argument.has_default_value(), plain(given), is_keyword, each_of(given))
+    return Parameter(name, is_tensor, argument.has_default_value(), plain(given), is_keyword, each=each_of(given))
 
 
 def each_of(value: Any) -> int | None:

@@ -38,10 +38,79 @@ def properties(device: DeviceRow) -> object:
     )
 
 
+class Device(contextlib.nullcontext[None]):
+    """In the place of `torch.cuda.device`, which torch's own functions ask for as a class."""
+
+    def __init__(self, device: object) -> None:
+        super().__init__()
+
+
+def nothing(*_: object) -> None:
+    """Does nothing."""
+
+
+class Event:
+    """In the place of an event: whatever was launched is over."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        self.cuda_event = 0
+
+    def record(self, stream: object = None) -> None:
+        """Marks nothing."""
+
+    def wait(self, stream: object = None) -> None:
+        """Waits for nothing."""
+
+    def synchronize(self) -> None:
+        """Waits for nothing."""
+
+    def query(self) -> bool:
+        """Tells that it is over."""
+        return True
+
+    def elapsed_time(self, other: object) -> float:
+        """Returns a time. Nothing is measured where there is no device."""
+        return 1.0
+
+
+class Stream:
+    """In the place of a stream: what is launched is over when the launch returns, so no order of streams is another one."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        import torch
+
+        self.cuda_stream = self.stream_id = self.device_index = self.priority = 0
+        self.device = torch.device("cuda", 0)
+
+    def synchronize(self) -> None:
+        """Waits for nothing."""
+
+    def query(self) -> bool:
+        """Tells that all is over."""
+        return True
+
+    def wait_stream(self, stream: object) -> None:
+        """Waits for nothing."""
+
+    def wait_event(self, event: object) -> None:
+        """Waits for nothing."""
+
+    def record_event(self, event: Event | None = None) -> Event:
+        """Returns the event, or a new one."""
+        return Event() if event is None else event
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
 def patch_torch_cuda(device: DeviceRow) -> None:
     """Makes `torch.cuda` answer for `device`. Never undone: the child ends with its action."""
     import torch
 
+    stream = Stream()
     answers: dict[str, object] = {
         "is_available": lambda: True,
         "device_count": lambda: 1,
@@ -51,11 +120,24 @@ def patch_torch_cuda(device: DeviceRow) -> None:
         "get_device_name": lambda device_=None: device["name"],
         "synchronize": lambda device_=None: None,
         "set_device": lambda device_: None,
-        "device": lambda device_: contextlib.nullcontext(),
-        "current_stream": lambda device_=None: types.SimpleNamespace(cuda_stream=0, synchronize=lambda: None),
+        "device": Device,
+        "current_stream": lambda device_=None: stream,
+        "default_stream": lambda device_=None: stream,
+        "stream": lambda stream_=None: contextlib.nullcontext(stream_),
+        "set_stream": lambda stream_: None,
+        "Stream": Stream,
+        "Event": Event,
+        "is_current_stream_capturing": lambda: False,
+        "mem_get_info": lambda device_=None: (device["memory"], device["memory"]),
     }
     for name, answer in answers.items():
         setattr(torch.cuda, name, answer)
+    # They want torch's own kind of stream before any mode is asked.
+    for owner, name, own in (
+        (torch.accelerator, "current_stream", answers["current_stream"]),
+        (torch.Tensor, "record_stream", nothing),
+    ):
+        setattr(owner, name, own)
 
 
 def fake_driver(device: DeviceRow, index: int = 0) -> None:
@@ -185,6 +267,13 @@ def mode_of_cuda() -> type[Any]:
     return CpuAsCuda
 
 
+def launched_as_they_are() -> contextlib.AbstractContextManager[None]:
+    """Returns the context in which kernels behind `torch.library.wrap_triton` are launched as they are: what torch makes of a launch to trace it, no mode but its own takes (torch 2.11)."""
+    from torch._library.triton import set_wrap_triton_enabled
+
+    return set_wrap_triton_enabled(False)
+
+
 @contextlib.contextmanager
 def fake_cuda() -> Iterator[object]:
     """Enters fake tensors that answer as CUDA tensors, and yields the fake mode.
@@ -198,7 +287,7 @@ def fake_cuda() -> Iterator[object]:
     own = FakeTensor.device
     cuda = torch.device("cuda", 0)
     told = property(lambda tensor: cuda if asked_by_wrapper() else own.__get__(tensor))
-    with FakeTensorMode(allow_non_fake_inputs=True) as mode, cpu_as_cuda():
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode, cpu_as_cuda(), launched_as_they_are():
         setattr(FakeTensor, "device", told)  # noqa: B010 - a property has another type than its value
         try:
             yield mode

@@ -742,6 +742,18 @@ def test_a_declaration_that_torch_refuses_is_rejected(
     assert failure["size"] == (None if kind == "LookupError" else "small")
 
 
+@pytest.mark.parametrize(("mutates", "hint"), [(["x"], "`return x`"), ([], "`return`")])
+def test_a_reference_that_returns_nothing_is_rejected(tmp_path: Path, mutates: list[str], hint: str) -> None:
+    (tmp_path / "reference.py").write_text("def scaled(x):\n    x.mul_(2)\n", encoding="utf-8")
+    asked = request("torch.exp", {"x": MN}, {}, DIMS)
+    reference = {"root": str(tmp_path), "file": "reference.py", "name": "scaled", "init": {}}
+    asked["op"] |= {"torch": None, "reference": reference, "mutates": mutates}
+    reply = analyze(asked)
+    failure = reply["documents"]["failure"]
+    assert (reply["outcome"], failure["message"]) == ("rejected", "it returns no tensor")
+    assert hint in failure["hint"]
+
+
 def test_the_document_is_the_same_bytes_every_time() -> None:
     for op in THE_SIX:
         first, second = (

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from t2t_harness.cases import cases, inputs
-from t2t_harness.judging import comparing, corners, lint, oracle, otherwise, taken
+from t2t_harness.judging import autograd, comparing, corners, lint, oracle, otherwise, taken
 from t2t_harness.server import ready
 
 NAN, INF = float("nan"), float("inf")
@@ -113,7 +113,7 @@ def test_gradients_flow_in_on_the_cpu_as_they_are_drawn_elsewhere(monkeypatch: p
         drawn_of.extend(outputs)
         return {0: torch.full((4, 8), 0.25)}
 
-    monkeypatch.setattr(oracle, "upstream_gradients", drawn)
+    monkeypatch.setattr(autograd, "upstream_gradients", drawn)
     (found, *_) = otherwise.references(op, case, given, "meta")
     # Once in the dtype, and once in float64.
     assert [(one.device.type, one.dtype, one.requires_grad) for one in drawn_of[:2]] == [

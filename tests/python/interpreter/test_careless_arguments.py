@@ -360,7 +360,7 @@ def test_a_few_windows_begin_where_they_should() -> None:
 
 
 def test_functions_of_namespaces_have_their_own_arguments() -> None:
-    known = arguments_known.of_torch(norm())
+    known = arguments_known.of_op(norm())
     assert {"ord", "dim", "keepdim", "dtype"} <= {*known}
     assert signatures.aten_name("torch.linalg.vector_norm") == "linalg_vector_norm"
     assert signatures.overloads("torch.nn.functional.logsigmoid"), "it has another name in aten"

@@ -103,6 +103,21 @@ def test_what_is_kept_and_counted_in_a_wide_type_passes(tmp_path: Path) -> None:
     require_passed(tmp_path / "honest", of_turns(tmp_path, "bfloat16"), TURN)
 
 
+@pytest.mark.parametrize("dtypes", [["bfloat16"], ["float16", "bfloat16"]], ids=["alone", "last"])
+def test_places_are_counted_in_bfloat16_where_an_op_has_it(tmp_path: Path, dtypes: list[str]) -> None:
+    op = of_turns(tmp_path, "bfloat16") | {"dtypes": dtypes}
+    require_passed(tmp_path / "honest", op, TURN)
+    written, instead = "angle = place.to(tl.float64)", "angle = place.to(x_type).to(tl.float64)"
+    narrow = TURN.replace(written, instead).replace(
+        "BLOCK: tl.constexpr):\n    place", "x_type: tl.constexpr, BLOCK: tl.constexpr):\n    place"
+    )
+    narrow = narrow.replace("rates, H, BLOCK", "rates, H, x_type=TYPES[x.dtype], BLOCK").replace(
+        "key = (S, D)", "key = (S, D, x.dtype)"
+    )
+    types = "TYPES = {torch.bfloat16: tl.bfloat16, torch.float16: tl.float16}\n"
+    assert verdict(tmp_path / "careless", op, types + narrow)[0] == "mismatch"
+
+
 SCALED = """
 @triton.jit
 def forward(x_ptr, w_ptr, out_ptr, N, BLOCK: tl.constexpr):

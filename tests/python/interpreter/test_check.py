@@ -316,7 +316,7 @@ def triton_double(input, other):
 
 def test_earlier_cases_keep_their_verdict_when_a_later_one_crashes(tmp_path: Path) -> None:
     kernel = "CALLS = []\n\n\n" + wrapper(
-        "CALLS.append(1)\nif len(CALLS) == 5:\n    import os; os._exit(9)\n" + MAKE + "return run(x, out)"
+        "CALLS.append(1)\nif len(CALLS) == 6:\n    import os; os._exit(9)\n" + MAKE + "return run(x, out)"
     )
     verdict = check(tmp_path, kernel)["documents"]["verdict"]
     assert (verdict["class"], list(verdict["cases"].values())[:3]) == ("exit", ["passed", "rejected", "not-judged"])

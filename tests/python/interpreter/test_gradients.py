@@ -15,7 +15,7 @@ from checks import check, declared, tensor
 from test_outputs import output
 
 from t2t_harness.cases import cases, inputs
-from t2t_harness.judging import oracle
+from t2t_harness.judging import autograd, oracle
 
 REFERENCE = '''"""What is right."""
 
@@ -160,7 +160,7 @@ def test_only_what_the_outputs_do_not_depend_on_is_unused(tmp_path: Path) -> Non
 
 def test_a_defect_of_the_harness_is_no_refusal_of_torch() -> None:
     with pytest.raises(KeyError) as own:
-        oracle.upstream_layout(cases.Case("edge/x", "edge", "float32", {}, layout="no such layout"), 2)
+        autograd.upstream_layout(cases.Case("edge/x", "edge", "float32", {}, layout="no such layout"), 2)
     assert oracle.is_own(own.value)
     with pytest.raises(KeyError) as elsewhere:
         _ = {"here": 1}["there"]

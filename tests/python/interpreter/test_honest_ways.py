@@ -116,6 +116,55 @@ def test_a_driver_may_be_asked_at_import(tmp_path: Path) -> None:
     assert verdict(tmp_path, copies(), TUTORIAL + COPY) == (None, "")
 
 
+STREAM = """
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + i, tl.exp(tl.load(x_ptr + i, mask=i < n)), mask=i < n)
+
+
+def wrapper(input):
+    x = input.contiguous()
+    out = torch.empty_like(x)
+    stream = torch.cuda.current_stream(x.device)
+    stream.wait_stream(torch.cuda.default_stream())
+    with torch.cuda.device(x.device), torch.cuda.stream(stream):
+        if out.numel():
+            kernel[(triton.cdiv(out.numel(), 128),)](x, out, out.numel(), BLOCK=128)
+    return out
+"""
+
+
+@pytest.mark.parametrize("launched", ["kernel", "torch.library.wrap_triton(kernel)"])
+def test_a_stream_may_be_chosen_and_a_kernel_be_wrapped(tmp_path: Path, launched: str) -> None:
+    op = declared("torch.exp", [tensor("input", ["M", "N"])], {"M": 5, "N": 24})
+    assert verdict(tmp_path, op, STREAM.replace("            kernel[", f"            {launched}[")) == (None, "")
+
+
+CAST = """
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.exp(tl.load(x_ptr + at, mask=at < n).to(tl.float32)), mask=at < n)
+
+
+def wrapper(input):
+    x = input.contiguous()
+    out = torch.empty(x.shape, dtype=torch.float32, device=x.device)
+    if out.numel():
+        kernel[(triton.cdiv(out.numel(), 256),)](x, out, out.numel(), BLOCK=256)
+    return out.to(x.dtype)
+"""
+
+
+@pytest.mark.parametrize("allow", [[], ["_to_copy"]])
+def test_what_torch_copies_of_a_kernels_result_is_told_with_what_allows_it(tmp_path: Path, allow: list[str]) -> None:
+    op = declared("torch.exp", [tensor("input", ["M", "N"])], {"M": 5, "N": 24}, dtypes=["bfloat16"], allow=allow)
+    class_, message = verdict(tmp_path, op, CAST)
+    assert class_ == (None if allow else "torch-fallback")
+    assert allow or "torch copied it there, by aten._to_copy" in message and "`allow: [_to_copy]`" in message
+
+
 @pytest.mark.parametrize("way", ["custom_op", "triton_op"])
 def test_an_operator_of_the_wrappers_own_passes_and_a_wrong_one_does_not(tmp_path: Path, way: str) -> None:
     kernel = "kernel" if way == "custom_op" else "torch.library.wrap_triton(kernel)"

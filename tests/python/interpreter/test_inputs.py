@@ -263,3 +263,13 @@ def test_inputs_without_values_lie_as_those_with_values_do() -> None:
     ]
     assert strides[0] == strides[1]
     assert any(0 in one for made in strides[0] for one in made)
+
+
+@pytest.mark.parametrize("fixed", [None, ["W"], ["N"]])
+def test_a_dim_that_is_fixed_has_its_length_in_all_edges_of_a_single_size(fixed: list[str] | None) -> None:
+    size = {"M": 12, "N": 40, "W": 4}
+    op = declared("", [tensor("x", ["M", "N"]), tensor("weight", ["M", "W"])], size, fixed=fixed) | {
+        "sizes": {"small": size}
+    }
+    lengths = {dim: {case.binding[dim] for case in cases.fixed_edges(op)} for dim in size}
+    assert {dim for dim, found in lengths.items() if found == {size[dim]}} == {*(fixed or ())}

@@ -181,11 +181,11 @@ def test_the_oracle_has_the_rounded_weights_in_float64_and_no_call_sees_an_earli
         assert right.oracle["0"].equal(made["input"].double() * weight.double() * 0.5)
 
 
-def test_gradients_of_a_reference_are_those_of_its_inputs(tmp_path: Path) -> None:
+def test_gradients_of_a_reference_are_those_of_its_inputs_and_weights(tmp_path: Path) -> None:
     declared = op(tmp_path, "Model", MODEL, backward=True)
     case = cases.declared_cases(declared)[0]
     right = oracle.reference(declared, case, inputs.make_inputs(declared, case))
-    assert sorted(right.plain) == ["0", "grad.input"]
+    assert sorted(right.plain) == ["0", "grad.input", "module.after.seen", "module.grad.weight"]
 
 
 def analysis_of(declared: dict[str, Any]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from t2t_harness.cases import (
     probing,
     unusual,
 )
-from t2t_harness.judging import comparing, findings, oracle, otherwise, progress
+from t2t_harness.judging import autograd, comparing, findings, otherwise, progress
 from t2t_harness.judging.trial import Trial
 from t2t_harness.triton import effort
 
@@ -460,12 +460,12 @@ def test_an_upstream_gradient_lies_as_the_inputs_do() -> None:
     out = torch.zeros(3, 5, requires_grad=True)
     dense = cases.Case("edge/a/float32", "edge", "float32", {})
     made = {
-        layout: oracle.upstream_gradients([out], replace(dense, layout=layout))[0]
+        layout: autograd.upstream_gradients([out], replace(dense, layout=layout))[0]
         for layout in (None, "transposed", "strided", "padded", "swapped")
     }
     assert [value.stride() for value in made.values()] == [(5, 1), (1, 3), (10, 2), (8, 1), (5, 1)]
     assert made[None].equal(made["transposed"]) and made[None].equal(made["strided"])
-    assert oracle.upstream_gradients([out], replace(dense, layout="transposed", of="x"))[0].stride() == (5, 1)
+    assert autograd.upstream_gradients([out], replace(dense, layout="transposed", of="x"))[0].stride() == (5, 1)
 
 
 def test_a_flag_of_blocks_is_tried_beyond_one(tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+"""Which of a reference's own results, gradients of its parameters and buffers after the call, are asked of a kernel: those of what its module has by the same name, in the same shape and with the same values before the call.
+
+It does not know the values of results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from t2t_harness.judging import kept, oracle
+from t2t_harness.judging.trial import Trial
+from t2t_harness.op import module_state
+
+if TYPE_CHECKING:
+    import torch
+
+
+def known(trial: Trial, right: oracle.Reference, tensors: Mapping[str, torch.Tensor]) -> oracle.Reference:
+    """Returns `right` without the results of a module that the kernel, whose results are `tensors`, has none of; notes those."""
+    asked = [name for name in right.plain if module_state.is_of_module(name)]
+    missing = {name for name in asked if not is_there(tensors, name, right)}
+    if not missing:
+        return right
+    trial.lacking |= dict.fromkeys(sorted(missing))
+    return replace(right, plain={name: value for name, value in right.plain.items() if name not in missing})
+
+
+def is_there(tensors: Mapping[str, torch.Tensor], name: str, right: oracle.Reference) -> bool:
+    """Tells whether the result `name` was kept, in the shape of torch's, and of what began with the values that torch's began with; complex ones are kept as pairs."""
+    made, expected, began = tensors.get(f"a.{name}"), right.plain[name], module_state.began_of(name)
+    if made is None or made.shape != kept_shape(expected):
+        return False
+    own, first = tensors.get(f"a.{began}"), right.began.get(began)
+    if own is None or first is None or own.shape != kept_shape(first):
+        return False
+    return raw(own).equal(raw(kept.dense(first)))
+
+
+def raw(value: torch.Tensor) -> torch.Tensor:
+    """Returns the bytes of a dense tensor, on the CPU: what is NaN is compared, too."""
+    import torch
+
+    return value.cpu().reshape(-1).view(torch.uint8)
+
+
+def kept_shape(value: torch.Tensor) -> tuple[int, ...]:
+    """Returns the shape in which a result like `value` is kept."""
+    return (*value.shape, 2) if value.dtype.is_complex else tuple(value.shape)

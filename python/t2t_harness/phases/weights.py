@@ -1,0 +1,30 @@
+"""The weights that a wrapper which is a module has in a case: its constructor's, or other ones, which the reference has then, too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from t2t_harness.op import module_state, operation
+
+if TYPE_CHECKING:
+    from t2t_harness.boundary.documents import Declaration
+    from t2t_harness.cases import cases
+    from t2t_harness.sources.entry import Entry
+
+
+class Unlike(Exception):
+    """A case asks for something of the reference that the wrapper has not; the message says what."""
+
+
+def drawn(declaration: Declaration, case: cases.Case, wrapper: Entry, device: str) -> list[str]:
+    """Gives the parameters and buffers that the wrapper and the reference share the values that they have in `case`, and returns their names; nothing where they have their own.
+
+    Raises Unlike where they share none.
+    """
+    if not case.weights:
+        return []
+    names = module_state.shared(wrapper, operation.ready(declaration, case.binding, case.dtype, device))
+    if not names:
+        raise Unlike("the kernel's class holds other tensors than the reference")
+    module_state.draw(wrapper, names, case.name)
+    return names
