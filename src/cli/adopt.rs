@@ -178,7 +178,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 32] = [
+const KINDS: [(&str, &str); 36] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -200,6 +200,10 @@ const KINDS: [(&str, &str); 32] = [
     ("all", "special"),
     ("padded", "strided"),
     ("swapped", "transposed"),
+    ("channels_last", "transposed"),
+    ("inner_swapped", "transposed"),
+    ("later", "shapes"),
+    ("weights", "zeros"),
     ("negative", "limits"),
     ("shorter", "shapes"),
     ("counts", "limits"),
