@@ -70,6 +70,7 @@ pub const SUITE: Corpus = Corpus {
     phases: &[],
     is_of_all_modules: true,
     files: &[
+        "tests/gpu_kernels/modules",
         "tests/python/interpreter",
         "tests/python/conftest.py",
         "tests/python/children.py",

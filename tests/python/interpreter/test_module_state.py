@@ -8,31 +8,19 @@ from typing import Any
 import pytest
 from checks import check, declared, require_passed, tensor, verdict
 
-REFERENCES = '''"""Modules."""
-
-import torch
-
-
-class Scaled(torch.nn.Module):
-    def __init__(self, dim):
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.randn(dim))
-
-    def forward(self, x):
-        return x * self.weight
+FILES = Path(__file__).resolve().parents[2] / "gpu_kernels" / "modules"
+"""A reference and kernels in classes, which are tried on a device, too."""
 
 
-class Centered(torch.nn.Module):
-    def __init__(self, dim):
-        super().__init__()
-        self.register_buffer("running", torch.zeros(dim))
-        self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+def kernel(name: str) -> str:
+    """Returns the text of a kernel in a class, which is called `wrapper` here."""
+    text = (FILES / f"{name}.py").read_text(encoding="utf-8")
+    return text.replace(f"class {name.capitalize()}(", "class wrapper(")
 
-    def forward(self, x):
-        result = x - self.running
-        self.running.mul_(0.9).add_(x.mean(0), alpha=0.1)
-        return result
 
+REFERENCES = (
+    (FILES / "reference.py").read_text(encoding="utf-8")
+    + """
 
 class Counted(Centered):
     def forward(self, x):
@@ -66,77 +54,10 @@ class Frozen(Scaled):
     def __init__(self, dim):
         super().__init__(dim)
         self.weight.requires_grad_(False)
-'''
-
-SCALED = """
-@triton.jit
-def product(a_ptr, b_ptr, out_ptr, n, N, BLOCK: tl.constexpr):
-    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    a = tl.load(a_ptr + at, mask=at < n)
-    tl.store(out_ptr + at, a * tl.load(b_ptr + at % N, mask=at < n), mask=at < n)
-
-
-@triton.jit
-def summed(g_ptr, x_ptr, out_ptr, M, N, BLOCK: tl.constexpr):
-    col, rows = tl.program_id(0), tl.arange(0, BLOCK)
-    at = rows * N + col
-    g = tl.load(g_ptr + at, mask=rows < M, other=0.0)
-    tl.store(out_ptr + col, tl.sum(g * tl.load(x_ptr + at, mask=rows < M, other=0.0)))
-
-
-def multiplied(x, weight):
-    out = torch.empty_like(x)
-    if out.numel():
-        product[(triton.cdiv(out.numel(), 256),)](x, weight, out, out.numel(), x.shape[1], BLOCK=256)
-    return out
-
-
-class Product(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x, weight):
-        ctx.save_for_backward(x, weight)
-        return multiplied(x, weight)
-
-    @staticmethod
-    def backward(ctx, grad):
-        x, weight = ctx.saved_tensors
-        grad, of_weight = grad.contiguous(), torch.empty_like(weight)
-        if weight.numel():
-            summed[(x.shape[1],)](grad, x, of_weight, *x.shape, BLOCK=triton.next_power_of_2(max(x.shape[0], 1)))
-        return multiplied(grad, weight), of_weight
-
-
-class wrapper(torch.nn.Module):
-    def __init__(self, dim):
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.randn(dim))
-
-    def forward(self, x):
-        return Product.apply(x.contiguous(), self.weight)
 """
+)
 
-CENTERED = """
-@triton.jit
-def kernel(x_ptr, mean_ptr, out_ptr, M, N, sm, sn, BLOCK: tl.constexpr):
-    col, rows = tl.program_id(0), tl.arange(0, BLOCK)
-    mean = tl.load(mean_ptr + col)
-    x = tl.load(x_ptr + rows * sm + col * sn, mask=rows < M, other=0.0)
-    tl.store(out_ptr + rows * N + col, x - mean, mask=rows < M)
-    tl.store(mean_ptr + col, 0.9 * mean + 0.1 * (tl.sum(x) / M))
-
-
-class wrapper(torch.nn.Module):
-    def __init__(self, dim):
-        super().__init__()
-        self.register_buffer("running", torch.zeros(dim))
-
-    def forward(self, x):
-        M, N = x.shape
-        out = torch.empty((M, N), dtype=x.dtype, device=x.device)
-        if N:
-            kernel[(N,)](x, self.running, out, M, N, *x.stride(), BLOCK=triton.next_power_of_2(max(M, 1)))
-        return out
-"""
+SCALED, CENTERED = kernel("scaled"), kernel("centered")
 
 
 def of_class(folder: Path, name: str, **more: Any) -> dict[str, Any]:
