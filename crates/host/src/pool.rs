@@ -278,6 +278,10 @@ impl Pool {
                 scope.spawn(move || process.kill());
             }
         });
+        if self.is_over() {
+            // A start that had no process yet kills the one that it gets. It is waited for: who stops may end t2t next.
+            self.starting.iter().for_each(|starting| drop(lock(starting)));
+        }
     }
 
     /// Kills all servers, those that do not serve yet, too, and their children; none is started any more. Returns once nothing of them is left.
@@ -308,6 +312,9 @@ impl Pool {
         let place = self.configs.iter().position(|config| config.kind == kind).expect("every kind is configured");
         // A start takes seconds. This lock makes a second call of the kind wait for it instead of starting another server.
         let _starting = lock(&self.starting[place]);
+        if self.is_over() {
+            return Err(NoCall::Interrupted);
+        }
         let told = match self.running(kind)? {
             Ok(serving) => return Ok(serving),
             Err(told) => told,
