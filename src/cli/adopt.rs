@@ -178,7 +178,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 36] = [
+const KINDS: [(&str, &str); 38] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -204,6 +204,8 @@ const KINDS: [(&str, &str); 36] = [
     ("inner_swapped", "transposed"),
     ("later", "shapes"),
     ("weights", "zeros"),
+    ("again", "shapes"),
+    ("init", "kwargs"),
     ("negative", "limits"),
     ("shorter", "shapes"),
     ("counts", "limits"),

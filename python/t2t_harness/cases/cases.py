@@ -54,6 +54,12 @@ MIXED = "mixed"
 WEIGHTS = "weights"
 """What a case is called in which weights have other values than a constructor gave them."""
 
+INIT = "init"
+"""What a case is called in which a class is constructed with another argument; that follows, in brackets."""
+
+AGAIN = "again"
+"""What a case is called in which a class is called a second time."""
+
 COUNTED = "counted"
 """What a case is called in which a dim is longer than a type of 16 bits counts to."""
 
@@ -132,6 +138,10 @@ class Case:
     """How the gradients that flow into the outputs lie: in a layout, or `ONE` element for all places; None for the common layout of the inputs."""
     weights: tuple[str, ...] = ()
     """The parameters and buffers of a module that have other values than its constructor gave them; `ALL` where the candidate says which."""
+    init: dict[str, object] | None = None
+    """In the place of the declared arguments of a reference's constructor."""
+    is_again: bool = False
+    """Whether a class was called once before, on the same inputs: what it keeps then counts."""
     has_own_budget: bool = False
     """Whether it is a probe that does not take from what the others may do."""
     salt: str = ""

@@ -58,7 +58,7 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
             dense[special] = unusual.planted(dense[special], probing.numbers(declaration, given))
         else:
             whole = probe_indices.within(given, case.binding, probe_indices.whole(declaration))
-            dense[special] = unusual.planted(dense[special], whole)
+            dense[special] = in_order(given, unusual.planted(dense[special], whole))
     if case.values == cases.BOUNDS:
         for given in present:
             if given["name"] in probe_indices.bounded(declaration):
@@ -217,8 +217,7 @@ def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: 
     drawn = _drawn(given, case, shape, device)
     if case.values in unusual.KINDS:
         changed = unusual.KINDS[case.values](drawn) if special and drawn.numel() > 0 else drawn
-        # What is declared to be in order stays so.
-        return changed.sort(dim=-1).values if given["init"]["kind"] == "sorted" and changed.dim() > 0 else changed
+        return in_order(given, changed)
     if not cases.random_floats(given, case.dtype):
         return drawn
     if case.values == "large" and given["init"]["kind"] != "uniform":
@@ -230,6 +229,11 @@ def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: 
     if case.values == "special" and special:
         return _with_special(drawn)
     return drawn
+
+
+def in_order(given: TensorInput, values: torch.Tensor) -> torch.Tensor:
+    """Returns the values of an input along its last dim in order, where it is declared to be so; else as they are."""
+    return values.sort(dim=-1).values if given["init"]["kind"] == "sorted" and values.dim() > 0 else values
 
 
 def _drawn(given: TensorInput, case: cases.Case, shape: Sequence[int], device: str) -> torch.Tensor:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, elementwise, probe_marks, probe_values, probing
@@ -44,7 +42,6 @@ def alone(declaration: Declaration, limit: int) -> Iterator[Case]:
     yield from zero(declaration)
     yield from number(declaration)
     yield from square(declaration, limit)
-    yield from weights(declaration)
 
 
 def flows(declaration: Declaration) -> Iterator[Case]:
@@ -93,20 +90,3 @@ def square(declaration: Declaration, limit: int) -> Iterator[Case]:
         length = SQUARE.get(len(dims), min(SQUARE.values()))
         lengths = dict.fromkeys(dims, length)
         yield from probing.budgeted(probing.shape(declaration, "shape", lengths, length, limit, dims))
-
-
-def weights(declaration: Declaration) -> Iterator[Case]:
-    """Yields, for a reference that is a class, a case in which its parameters and buffers have other values than the constructor gave them: ones and zeros are not seen where they are left out."""
-    reference = declaration.get("reference")
-    if reference is not None and is_class(Path(reference["root"], reference["file"]), reference["name"]):
-        found = probing.probe(declaration, cases.WEIGHTS, probing.rows(declaration), weights=(cases.ALL,))
-        yield replace(found, has_own_budget=True)
-
-
-def is_class(path: Path, name: str) -> bool:
-    """Tells whether the Python file at `path` defines a class of that name."""
-    try:
-        body = ast.parse(path.read_bytes()).body
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return any(isinstance(node, ast.ClassDef) and node.name == name for node in body)

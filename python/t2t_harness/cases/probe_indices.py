@@ -113,7 +113,8 @@ def whole(declaration: Declaration) -> list[int]:
 def within(given: TensorInput, binding: Mapping[str, int], wanted: Iterable[int]) -> list[int]:
     """Returns those of the `wanted` numbers, and of the numbers beside them, that a declared input of integers may hold."""
     init = bind_init(given["init"]["of"] if given["init"]["kind"] == "sorted" else given["init"], binding)
-    if init["kind"] not in ("randint", "distinct"):
+    if init["kind"] != "randint":
+        # Those that are declared to be distinct would not be so.
         return []
     low, high = int(init["low"]), int(init["high"])
     found = [value for value in wanted if low <= value < high]

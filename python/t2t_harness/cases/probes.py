@@ -23,6 +23,7 @@ from t2t_harness.cases import (
     literals,
     probe_alone,
     probe_arguments,
+    probe_classes,
     probe_corners,
     probe_decisions,
     probe_dtypes,
@@ -81,6 +82,8 @@ KINDS = {
     "inner_swapped": "transposed",
     "later": "shapes",
     "weights": "zeros",
+    "again": "shapes",
+    "init": "kwargs",
     "negative": "limits",
     "shorter": "shapes",
     "counts": "limits",
@@ -191,6 +194,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         *probe_lengths.apart(declaration, limit),
         *probe_lengths.in_pieces(declaration, literals.divisors(read), limit),
         *probe_alone.alone(declaration, limit),
+        *probe_classes.classes(declaration),
         *probe_meetings.halves(declaration, others),
         *counted_dims(declaration, limit),
         *probe_lengths.sampled(declaration, literals.of_files(read), limit),
@@ -253,8 +257,8 @@ def is_sampled(case: Case) -> bool:
 
 
 def has_other_kwargs(case: Case) -> bool:
-    """Tells whether a probe has an argument at an undeclared value."""
-    return case.is_probe and case.kwargs is not None
+    """Tells whether a probe has an argument at an undeclared value, of the op or of its class."""
+    return case.is_probe and (case.kwargs is not None or case.init is not None)
 
 
 def is_undeclared(case: Case) -> bool:

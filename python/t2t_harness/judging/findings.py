@@ -64,9 +64,12 @@ def find(
 
 
 def is_refusal(declaration: Declaration, case: cases.Case, facts: Facts) -> bool:
-    """Tells whether a wrapper that raised says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, an index or a count that is never drawn, a shape or a type of one input alone, a length beyond all that are measured, or none along a dim."""
+    """Tells whether a wrapper that raised says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, with a constructor's any exception does, an index or a count that is never drawn, a shape or a type of one input alone, a length beyond all that are measured, or none along a dim."""
     is_exception = facts["failure"]["class"] == "exception"
     is_beyond = probes.is_beyond(declaration, case) or probes.is_without(case)
+    if is_exception and case.init is not None:
+        # A constructor may be for what ops.yaml has.
+        return True
     if is_exception and (is_beyond or (case.is_probe and probes.is_unlike(case))):
         return True
     if not probes.is_undeclared(case):
@@ -84,10 +87,16 @@ def is_refusal(declaration: Declaration, case: cases.Case, facts: Facts) -> bool
 
 def aliased(facts: Facts, right: oracle.Reference) -> Finding | None:
     """Returns that a result lies in memory of an earlier one that was still held, or in a buffer of the wrapper's where none of torch's lies in one, or None."""
-    if not facts.get("aliased") and (right.returns_own or not facts.get("returns_own")):
-        return None
-    words = "a later call returned memory of an earlier call's result, or changed it, while its caller still held it"
-    return Finding("aliased", words)
+    if facts.get("aliased"):
+        words = (
+            "a later call returned memory of an earlier call's result, or changed it, while its caller still held it"
+        )
+        return Finding("aliased", words)
+    if facts.get("returns_own") and not right.returns_own:
+        return Finding(
+            "aliased", "a result is a parameter or a buffer of the kernel's class, and torch's is none of its"
+        )
+    return None
 
 
 def find_in(

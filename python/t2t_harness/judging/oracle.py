@@ -99,7 +99,7 @@ def reference(
 
 def ready(declaration: Declaration, case: Case, device: str | None = None) -> operation.Function:
     """Returns the op as `operation.ready` does, for `case`, with the weights that it has there."""
-    function = operation.ready(declaration, case.binding, case.dtype, device)
+    function = operation.ready(declaration, case.binding, case.dtype, device, case.init)
     module_state.draw(function, case.weights, case.name)
     return function
 
@@ -234,6 +234,8 @@ def called(
     # Of an op without inputs torch is told where the result is to be.
     home = contextlib.nullcontext() if inputs else torch.device(device)
     with torch.set_grad_enabled(is_recorded(declaration, case)), home:
+        if case.is_again:
+            operation.call(function, declaration, inputs, kwargs)
         result = operation.call(function, declaration, inputs, kwargs)
     outputs = list(result) if isinstance(result, (tuple, list)) else [result]
     require_dense(outputs)

@@ -25,6 +25,9 @@ LEAF = "module:"
 """What a parameter is called beside inputs, which have no colon in their names; its name follows."""
 
 
+BEGAN = f"{OF_MODULE}began."
+"""What the first values of a parameter or a buffer are called; its name follows."""
+
 SAMPLED = 4096
 """So many elements of a parameter or a buffer tell whether two of one name begin alike."""
 
@@ -83,7 +86,7 @@ def began(function: object) -> dict[str, torch.Tensor]:
 
 def began_of(name: str) -> str:
     """Returns what the first values of the parameter or the buffer are called that the result `name` belongs to."""
-    return f"{OF_MODULE}began.{name.removeprefix(GRADIENT).removeprefix(AFTER)}"
+    return f"{BEGAN}{name.removeprefix(GRADIENT).removeprefix(AFTER)}"
 
 
 def sampled(value: torch.Tensor) -> torch.Tensor:

@@ -58,38 +58,43 @@ def described(function: Function) -> Function:
     return getattr(function, "forward", function) if inspect.isclass(function) else function
 
 
-def ready(declaration: Declaration, binding: Mapping[str, int], dtype: str, device: str | None = None) -> Function:
-    """Returns the op as a function of its inputs and kwargs, for a case of these lengths in `dtype` on `device` (None: where torch makes it).
+def ready(
+    declaration: Declaration,
+    binding: Mapping[str, int],
+    dtype: str,
+    device: str | None = None,
+    init: Mapping[str, object] | None = None,
+) -> Function:
+    """Returns the op as a function of its inputs and kwargs, for a case of these lengths in `dtype` on `device` (None: where torch makes it); `init` stands in the place of the declared one.
 
     Raises what `found` raises, and what the constructor raises.
     """
     function = found(declaration)
     if not inspect.isclass(function):
         return function
-    return constructed(function, declaration, binding, dtype, device)
-
-
-def constructed(
-    class_: Function, declaration: Declaration, binding: Mapping[str, int], dtype: str, device: str | None
-) -> Function:
-    """Returns what `called` makes of an `instance` of `class_`. Raises what the constructor raises."""
-    return called(instance(class_, declaration, binding, dtype, device))
+    return called(instance(function, declaration, binding, dtype, device, init))
 
 
 def instance(
-    class_: Function, declaration: Declaration, binding: Mapping[str, int], dtype: str, device: str | None
+    class_: Function,
+    declaration: Declaration,
+    binding: Mapping[str, int],
+    dtype: str,
+    device: str | None,
+    init: Mapping[str, object] | None = None,
 ) -> object:
-    """Returns an instance of `class_` made with the declared `init`, its weights drawn from a fixed seed and rounded to `dtype`, on `device`.
+    """Returns an instance of `class_` made with `init`, the declared one where there is none, its weights drawn from a fixed seed and rounded to `dtype`, on `device`.
 
     Weights ask for gradients as they are constructed, where the op is checked backward, and else not. Raises what the constructor raises.
     """
     import torch
 
     reference = declaration.get("reference")
-    init = declared.bind_kwargs({} if reference is None else reference["init"], binding)
+    declared_init = {} if reference is None else reference["init"]
+    arguments = declared.bind_kwargs(declared_init if init is None else init, binding)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
-        made = class_(**init)
+        made = class_(**arguments)
     if isinstance(made, torch.nn.Module):
         place(made, dtype, device)
         if not declaration.get("backward"):

@@ -6,7 +6,7 @@ import contextlib
 import json
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from t2t_harness.faults import bounds, failure, order
 from t2t_harness.judging import autograd, caller, guards, kept, oracle, progress, watch
 from t2t_harness.measuring import spans
 from t2t_harness.op import module_state, operation
-from t2t_harness.phases import returned, weights
+from t2t_harness.phases import other_calls, returned, weights
 from t2t_harness.triton import launchers, launching, refusals, stage
 
 if TYPE_CHECKING:
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 
 UPSTREAM = "upstream"
 """What turns off the question whether a backward pass leaves the gradient that comes in as it was."""
-
-
-BETWEEN = 1 << 20
-"""What the seed of the inputs of a call between a forward pass and its backward pass is away from the case's own."""
 
 
 @dataclass
@@ -150,6 +146,7 @@ def run_once(
         given = autograd.with_gradients(given, case.asks)
     wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, given, label)
     draws, forms = seeds.is_random(declaration), list(given.values())
+    weights.require_class(case, bench.entry)
     facts["drawn"] = weights.drawn(declaration, case, wrapper, device)
     is_recorded = oracle.is_recorded(declaration, case)
     own = module_state.parameters(wrapper) if is_recorded else {}
@@ -161,18 +158,8 @@ def run_once(
     ordered = order.of_call(order_of(bench, case, label))
     with bounded as within, ordered as programs, watching.recording(bench.lane, chooser.choose) as recorder:
         chooser.recorder = recorder
-        if label == UPDATED:
-            # Watched as any call is: what torch hands out in it is memory that launches may write to.
-            first = watch.watching(
-                bench.own, 0, allowed(declaration), draws=draws, guarded=guarded, inputs=forms, counters=counters
-            )
-            with stage.pretending(bench.lane), first:
-                earlier = returned.Earlier.of(lambda: wrapper(*args, **kwargs), wrapper, bench.finish, given)
-            if earlier.differ:
-                # It counts on what it was called on before, as torch's may: nothing says what is right.
-                return []
-            update(bench, case, given)
-        watched = watch.watching(
+        watched = partial(
+            watch.watching,
             bench.own,
             int(label == "b"),
             allowed(declaration),
@@ -181,12 +168,24 @@ def run_once(
             inputs=forms,
             counters=counters,
         )
-        with stage.pretending(bench.lane), watched as seen:
+        # Watched as any call is: what torch hands out in it is memory that launches may write to.
+        if case.is_again:
+            with stage.pretending(bench.lane), watched(), recorded(case):
+                wrapper(*args, **kwargs)
+                bench.finish()
+        if label == UPDATED:
+            with stage.pretending(bench.lane), watched():
+                earlier = returned.Earlier.of(lambda: wrapper(*args, **kwargs), wrapper, bench.finish, given)
+            if earlier.differ:
+                # It counts on what it was called on before, as torch's may: nothing says what is right.
+                return []
+            other_calls.update(bench, case, given)
+        with stage.pretending(bench.lane), watched() as seen:
             recorder.memory = seen.memory
             try:
                 with (
                     spans.work(device, waits=False),
-                    torch.no_grad() if case.asks == cases.NOBODY else contextlib.nullcontext(),
+                    recorded(case),
                     caller.left_alone(kept_forms(declaration, given), draws=draws) as changed,
                     counting.counting(bench.lane) as counted,
                 ):
@@ -210,7 +209,7 @@ def run_once(
                 oracle.change(results)
         if backward:
             if label == "b" and case.file is None:
-                call_between(bench, case, device, label)
+                other_calls.call_between(bench, case, device, label)
             upstream = autograd.upstream_gradients(results, cases.updated(case) if label == UPDATED else case)
             before = caller.held(upstream)
             with (
@@ -280,24 +279,11 @@ def guarding() -> Iterator[None]:
         raise Refused(failure.describe(error)) from error
 
 
-def update(bench: Bench, case: cases.Case, given: dict[str, torch.Tensor]) -> None:
-    """Has the inputs `given` of a case hold other values, in place: what a wrapper keeps of a tensor is not what is in it then."""
+def recorded(case: cases.Case) -> contextlib.AbstractContextManager[None]:
+    """Returns the context of a call: autograd records nothing where nobody asks for a gradient."""
     import torch
 
-    other = inputs.make_inputs(bench.request["op"], cases.updated(case), "cuda" if bench.lane == "cuda" else "cpu")
-    with torch.no_grad():
-        for name, value in given.items():
-            value.copy_(other[name])
-    bench.synchronize()
-
-
-def call_between(bench: Bench, case: cases.Case, device: str, label: str) -> None:
-    """Calls the wrapper on other inputs: a forward pass that keeps what its backward pass needs where the next call writes shows by that."""
-    other = inputs.make_inputs(bench.request["op"], replace(case, seed=case.seed + BETWEEN), device)
-    wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, autograd.with_gradients(other), label)
-    with stage.pretending(bench.lane):
-        wrapper(*args, **kwargs)
-        bench.finish()
+    return torch.no_grad() if case.asks == cases.NOBODY else contextlib.nullcontext()
 
 
 def kept_forms(declaration: Declaration, given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:

@@ -168,13 +168,14 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     if case.kind == "edge" and (ill := ill_conditioned(trial.declaration, right)) is not None:
         row |= {"verdict": "dropped", "reason": ill}
         return
-    if not seeds.is_random(trial.declaration) and not case.is_probe:
+    # As a class is constructed its weights may be ones and zeros, with which the right result is what is wrong elsewhere.
+    if not seeds.is_random(trial.declaration) and (not case.is_probe or case.weights):
         with spans.work(trial.device):
             lint_case(trial, case, given, right)
     if facts is None:
         absent(trial, case, row)
     elif facts["status"] == "not-judged":
-        is_open = case.is_changed or case.name.startswith(f"edge/{cases.WEIGHTS}/")
+        is_open = case.is_changed or case.init is not None or case.name.startswith(f"edge/{cases.WEIGHTS}/")
         row |= {"verdict": "dropped" if is_open else "not-judged", "reason": facts["reason"]}
     else:
         finding = findings.find(trial, case, position, row, facts, given, right)

@@ -82,6 +82,7 @@ def written(request: ReproRequest, case: cases.Case) -> dict[str, str]:
     tensors |= {f"upstream.{position}": value for position, value in flowing.items()}
     tensors |= {f"weights.{name}": value for name, value in weights.items()}
     tensors |= {f"expected.{name}": value for name, value in right.plain.items()}
+    tensors |= {f"began.{name.removeprefix(module_state.BEGAN)}": value for name, value in right.began.items()}
     tensors |= around(declaration, case, given, right, device)
     dense = {name: stored(value) for name, value in tensors.items()}
     save_file(dense, str(scratch / TENSORS))
@@ -194,9 +195,17 @@ def script(
     told = naming.given(case, given, kwargs)
     names = {name: naming.result(name, right.several, named_outputs(declaration, right)) for name in right.plain}
     reference = declaration.get("reference")
+    init = case.init if case.init is not None else {} if reference is None else reference["init"]
     operator = repro_operator.of(request)
     tensors = [name for name, value in given.items() if hasattr(value, "stride")]
     others = [name for name in kwargs if name not in given]
+    call = (
+        call_of(request, list(given), others)
+        if operator is None
+        else repro_operator.call_of(
+            request, *operator, others, tensors if backward and leaves else [], several=right.several
+        )
+    )
     return repro_script.TEMPLATE.format(
         target=f"{declaration['name']}/{variant['name']}",
         case=case.name,
@@ -208,7 +217,7 @@ def script(
         entry=json.dumps(variant["entry"]),
         made=made_of(operator),
         seed=operation.SEED,
-        init=repr(declared.bind_kwargs({} if reference is None else reference["init"], case.binding)),
+        init=repr(declared.bind_kwargs(init, case.binding)),
         dtype=f"torch.{case.dtype}" if case.dtype in cases.FLOATING else None,
         device=json.dumps("cuda" if request["lane"] == "cuda" else "cpu"),
         tensors=json.dumps(TENSORS),
@@ -219,11 +228,9 @@ def script(
         results={name: words or "the output" for name, words in names.items()},
         arguments="\n".join(f"    {line}" for line in arguments),
         passes="" if operator is None or not backward else repro_operator.PASSES,
-        call=call_of(request, list(given), others)
-        if operator is None
-        else repro_operator.call_of(
-            request, *operator, others, tensors if backward and leaves else [], several=right.several
-        ),
+        call=call,
+        before=f"        {call}\n" if case.is_again else "",
+        sampled=module_state.SAMPLED,
         recorded="torch.no_grad()" if case.asks == cases.NOBODY else "contextlib.nullcontext()",
         after_values=", ".join(
             f'"{name}": {name.removeprefix("after.")}' for name in right.plain if name.startswith("after.")

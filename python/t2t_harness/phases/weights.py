@@ -1,7 +1,8 @@
-"""The weights that a wrapper which is a module has in a case: its constructor's, or other ones, which the reference has then, too."""
+"""How a wrapper that is a class is constructed in a case, and the weights that it has: its constructor's, or other ones, which the reference has then, too."""
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING
 
 from t2t_harness.op import module_state, operation
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
 
 class Unlike(Exception):
     """A case asks for something of the reference that the wrapper has not; the message says what."""
+
+
+def require_class(case: cases.Case, entry: Entry) -> None:
+    """Raises Unlike where `case` constructs a class with another argument, and the kernel's `entry` is none."""
+    if case.init is not None and not inspect.isclass(entry):
+        raise Unlike("the kernel's entry is no class, which is constructed with arguments")
 
 
 def drawn(declaration: Declaration, case: cases.Case, wrapper: Entry, device: str) -> list[str]:

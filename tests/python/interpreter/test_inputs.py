@@ -239,6 +239,18 @@ def test_values_are_what_the_init_promises(name: str) -> None:
     assert made.equal(inputs.make_inputs(op, cases.from_facts(json.loads(json.dumps(case.facts()))))["input"])
 
 
+def test_integers_in_order_stay_so_in_every_case() -> None:
+    init = {"kind": "sorted", "of": {"kind": "randint", "low": 0, "high": 64}}
+    op = declared("torch.neg", [tensor("input", ["M", "N"], init=init, dtype="int64")], {"M": 6, "N": 24})
+    op["kwargs"] = {"block": 16}
+    request = {"op": op, "lane": "interpreter", "root": "", "variant": {"module": "torch"}}
+    listed = [*cases.declared_cases(op), *probes.cases_of(request, [])]
+    assert "edge/planted[input]/float32" in {case.name for case in listed}
+    for case in listed:
+        made = inputs.make_inputs(op, case)["input"]
+        assert bool((made.diff(dim=-1) >= 0).all()), case.name
+
+
 def test_values_may_come_from_a_file(tmp_path: Path) -> None:
     stored = torch.arange(12.0).reshape(3, 4)
     save_file({"weight": stored}, str(tmp_path / "x.safetensors"))
