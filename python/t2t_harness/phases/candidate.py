@@ -184,16 +184,17 @@ def reached(bench: called.Bench) -> Reach:
         given = inputs.rehearsed(declaration, case)
         if declaration["backward"]:
             given = autograd.with_gradients(given, case.asks)
-        watched = watch.watching(
-            bench.own,
-            0,
-            called.allowed(declaration),
-            draws=seeds.is_random(declaration),
-            poisons=False,
-            inputs=given.values(),
-        )
         with watching.recording(bench.lane, lambda _, configs: configs[:1], runs=False) as recorder:
             wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, given)
+            watched = watch.watching(
+                bench.own,
+                0,
+                called.allowed(declaration),
+                draws=seeds.is_random(declaration),
+                poisons=False,
+                inputs=given.values(),
+                counters=module_state.counters(wrapper),
+            )
             with stage.pretending(bench.lane), watched as seen:
                 returned = wrapper(*args, **kwargs)
             if declaration["backward"]:

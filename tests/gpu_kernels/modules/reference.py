@@ -1,4 +1,4 @@
-"""Modules: one with a parameter, one that changes a buffer."""
+"""Modules: one with a parameter, one that changes a buffer, one whose constructor takes numbers and a flag."""
 
 import torch
 
@@ -22,3 +22,17 @@ class Centered(torch.nn.Module):
         result = x - self.running
         self.running.mul_(0.9).add_(x.mean(0), alpha=0.1)
         return result
+
+
+class Rms(torch.nn.Module):
+    def __init__(self, dim, eps=1e-6, centered=False, negative_slope=0.1):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(dim))
+        self.eps, self.centered, self.slope = eps, centered, negative_slope
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+
+    def forward(self, x):
+        self.calls += 1
+        x = x - x.mean(-1, keepdim=True) if self.centered else x
+        y = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * self.weight
+        return torch.where(y > 0, y, self.slope * y)
