@@ -51,10 +51,11 @@ def inits(declaration: Declaration) -> Iterator[Case]:
     own = {} if reference is None else reference["init"]
     rank = max((len(given["shape"]) for given in tensors(declaration)), default=0)
     columns = [
-        [(name, value) for value in arguments_values.away(name, declared, rank)[:OTHERS]]
+        # One number may stand for those of all dims, and a class need not take them apart.
+        [(name, value) for value in arguments_values.away(name, declared, rank) if type(value) is type(declared)]
         for name, declared in own.items()
     ]
-    turns = [one for turn in zip_longest(*columns) for one in turn if one is not None]
+    turns = [one for turn in zip_longest(*(column[:OTHERS] for column in columns)) for one in turn if one is not None]
     for name, value in turns[:INITS]:
         word, small = f"{cases.INIT}[{name}={value}]", probing.rows(declaration)
         # It keeps a divisor from zero where values are small.

@@ -95,14 +95,15 @@ class ModelNew(torch.nn.Module):
     def __init__(self, features, scale):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.randn(features))
-        self.scale = scale
+        self.scale, self.calls = scale, 0
 
     def forward(self, input):
+        self.calls += 1
         x = input.contiguous()
         out = torch.empty_like(x)
         if x.numel():
             grid = (triton.cdiv(x.numel(), 32),)
-            scale_kernel[grid](x, self.weight, out, x.numel(), x.shape[-1], self.scale, BLOCK=32)
+            scale_kernel[grid](x, self.weight, out, x.numel(), x.shape[-1], self.scale * self.calls, BLOCK=32)
         return out
 
 
