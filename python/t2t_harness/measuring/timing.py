@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
@@ -15,7 +15,7 @@ from t2t_harness.cases import cases, inputs
 from t2t_harness.measuring import elements, spans, statistics, stopping
 from t2t_harness.measuring.clock import nothing
 from t2t_harness.op import declaration as declared
-from t2t_harness.op import module_state, operation
+from t2t_harness.op import module_kept, operation
 
 if TYPE_CHECKING:
     import torch
@@ -152,14 +152,14 @@ class Buffers:
         self.counters: list[torch.Tensor] = []
         """The integers that a wrapper which is a module counts its calls by."""
 
-    def undoes(self, wrapper: object, before: Mapping[str, torch.Tensor]) -> None:
-        """To be told after the first call of `wrapper`, whose buffers were `before`, of a module: those that the call changed are as they were in each timed call.
+    def undoes(self, wrapper: object, before: module_kept.Kept, attributes: Iterable[str]) -> None:
+        """To be told after the first call of `wrapper`, of a module that kept `before`: its buffers that the call changed, and the `attributes`, are as they were in each timed call.
 
         So a result depends on the inputs of its call alone, as torch's does.
         """
-        own = {name: before[name] for name in module_state.changed(wrapper, before) if name in before}
+        own = sorted({*before.changed_buffers(wrapper), *attributes})
         if own:
-            self.undo = lambda: module_state.restore(wrapper, own)
+            self.undo = lambda: before.restore(wrapper, own)
 
     def refill(self, run: int) -> None:
         """Writes the values of a new run in place, as `run_inputs` has them with `self.state()`."""

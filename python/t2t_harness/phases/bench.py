@@ -20,7 +20,7 @@ from t2t_harness.faults import failure, memory
 from t2t_harness.judging import watch
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import host, spans, statistics, stopping, telemetry, timing
-from t2t_harness.op import module_state
+from t2t_harness.op import module_kept, module_state
 from t2t_harness.phases import called, passes, returned, sample
 from t2t_harness.phases import tune as tuning
 from t2t_harness.sources import loading
@@ -168,7 +168,7 @@ def interpret_size(found: Measurement, size: str, case: cases.Case) -> None:
     """Times one call at one size in Triton's interpreter, run by run. Torch is not timed beside it: nothing compares with these times. Raises what the wrapper raises."""
     buffers, subject, wrapper = prepared(found, case, "cpu")
     timed = sample.Timed(subject.call, buffers)
-    config, first = first_launch(found, timed, subject, wrapper)
+    config, first = first_launch(found, case, timed, subject, wrapper)
     runs = timing.Runs(found.clock, found.protocol)
     for run in range(found.protocol.runs):
         buffers.refill(run)
@@ -198,7 +198,7 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
     call = subject.call
     timed = sample.Timed(call, buffers, found.lane)
     found.symbols.clear()
-    config, first = first_launch(found, timed, subject, wrapper)
+    config, first = first_launch(found, case, timed, subject, wrapper)
     forward = timing.torch_call(declaration, case, passes.arguments(buffers), device)
     torch_subject = passes.subject(passes.of(found.request), forward, buffers)
     torch_call = sample.Timed(torch_subject.call, buffers)
@@ -242,15 +242,26 @@ def refuse_stray_work(found: Measurement, size: str, call: clocks.Call, millisec
         )
 
 
+def changed_by_torch(found: Measurement, case: cases.Case, buffers: timing.Buffers) -> set[str]:
+    """Returns the names of what a call of the reference changes, where that is a module. What the kernel's class alone keeps, as memory that it works in, is left to it."""
+    declaration, device = found.request["op"], timing.device_of(found.lane)
+    arguments = passes.arguments(buffers)
+    function = timing.function_of(declaration, case, arguments, device)
+    before = module_kept.Kept.of(function)
+    timing.call_of(function, declaration, case, arguments, device)
+    return before.changed_attributes(function) | before.changed_buffers(function)
+
+
 def first_launch(
-    found: Measurement, call: sample.Timed, subject: passes.Subject, wrapper: Entry
+    found: Measurement, case: cases.Case, call: sample.Timed, subject: passes.Subject, wrapper: Entry
 ) -> tuple[dict[str, Json], Run]:
     """Makes a call of the wrapper, untimed, under all rules of a check. Returns the configuration of each autotuned kernel, by its name, and what was seen, as a check's
     run has it. Triton loads the kernels and builds their launchers here.
     """
-    before = module_state.copies(module_state.buffers(wrapper))
+    before = module_kept.Kept.of(wrapper)
     seen, recorder = watched_call(found, call, subject)
-    call.buffers.undoes(wrapper, before)
+    changed = before.changed_attributes(wrapper)
+    call.buffers.undoes(wrapper, before, changed & changed_by_torch(found, case, call.buffers) if changed else changed)
     found.hits += recorder.hits
     found.misses += recorder.misses
     return {launch.kernel: launch.config for launch in recorder.launches if launch.config is not None}, seen

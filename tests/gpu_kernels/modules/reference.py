@@ -28,11 +28,12 @@ class Rms(torch.nn.Module):
     def __init__(self, dim, eps=1e-6, centered=False, negative_slope=0.1):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.ones(dim))
-        self.eps, self.centered, self.slope = eps, centered, negative_slope
+        self.eps, self.centered, self.slope, self.steps = eps, centered, negative_slope, 0
         self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
 
     def forward(self, x):
         self.calls += 1
+        self.steps += 1
         x = x - x.mean(-1, keepdim=True) if self.centered else x
         y = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * self.weight
-        return torch.where(y > 0, y, self.slope * y)
+        return torch.where(y > 0, y, self.slope * y) * self.steps

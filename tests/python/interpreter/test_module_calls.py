@@ -38,11 +38,12 @@ def of_class(folder: Path, name: str, init: dict[str, Any], **more: Any) -> dict
     ("written", "instead", "case"),
     [
         ("self.calls += 1", "self.calls.fill_(1)", "edge/again/float32"),
+        ("self.steps += 1", "self.steps = 1", "edge/again/float32"),
         ("self.eps, self.slope", "1e-6, self.slope", "edge/init[eps=0.01]/float32"),
         ("self.eps, self.slope", "self.eps, 0.1", "edge/init[negative_slope=0.25]/float32"),
-        ("self.slope, self.centered", "self.slope, False", "edge/init[centered=True]/float32"),
+        ("self.steps, self.centered", "self.steps, False", "edge/init[centered=True]/float32"),
     ],
-    ids=["a counter that is one", "eps", "slope", "centered"],
+    ids=["a counter that is one", "another one", "eps", "slope", "centered"],
 )
 def test_what_is_right_once_or_for_one_argument_is_seen(tmp_path: Path, written: str, instead: str, case: str) -> None:
     op = of_class(tmp_path, "Rms", INIT)
@@ -78,10 +79,12 @@ def test_a_function_in_the_place_of_a_class_is_not_constructed(tmp_path: Path) -
         "    out, weight = torch.empty((M, N), dtype=x.dtype, device=x.device), torch.ones(N, device=x.device)\n"
         "    if out.numel():\n"
         "        block = triton.next_power_of_2(N)\n"
-        "        kernel[(M,)](x, weight, out, N, *x.stride(), 1e-6, 0.1, False, BLOCK=block)\n"
+        "        kernel[(M,)](x, weight, out, N, *x.stride(), 1e-6, 0.1, 1, False, BLOCK=block)\n"
         "    return out\n"
     )
-    documents = check(tmp_path, of_class(tmp_path, "Rms", INIT, edges={"zeros": "no weight"}), plain)
+    documents = check(
+        tmp_path, of_class(tmp_path, "Rms", INIT, edges={"zeros": "no weight", "shapes": "no state"}), plain
+    )
     assert documents["verdict"]["verdict"] == "passed", documents["evidence"]["failure"]
     rows = [row for row in documents["evidence"]["cases"] if row["name"].startswith("edge/init[")]
     assert rows and all(row["reason"].startswith("the kernel's entry is no class") for row in rows)
