@@ -130,7 +130,8 @@ def test_a_bench_of_a_wrapper_that_wants_another_stream_is_called_again(
     def measure(found: bench.Measurement) -> Any:
         inputs: Any = types.SimpleNamespace(memory=list, undoes=lambda *_: None, counters=[])
         call = sample.Timed(found.entry, inputs)
-        bench.first_launch(found, call, passes.subject(passes.FORWARD, found.entry, None), found.entry)
+        case: Any = None
+        bench.first_launch(found, case, call, passes.subject(passes.FORWARD, found.entry, None), found.entry)
         raise ValueError("measured")
 
     monkeypatch.setattr(watching, "lane", lambda _: contextlib.nullcontext())
