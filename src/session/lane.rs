@@ -10,6 +10,7 @@ use t2t_host::device::{self, Models};
 use t2t_model::action::DeviceClass;
 use t2t_plan::graph::expand::Device;
 use t2t_spec::Spec;
+use t2t_spec::names::nearest;
 use t2t_store::assets;
 use t2t_store::fingerprint::Fingerprint;
 use t2t_store::results::{self, Published};
@@ -60,13 +61,12 @@ pub(crate) fn elsewhere(
     }
     let found = models.find(name).filter(|(id, row)| id == name || row["name"] == name);
     let Some((id, row)) = found else {
-        let known = models.ids().collect::<Vec<_>>().join(", ");
         return Err(NoSession::Use {
             message: format!("no device model `{name}`"),
             hint: if name.contains(',') {
                 "name one: only a build takes several, with commas between them".to_owned()
             } else {
-                format!("known are interpreter, {known}; `{}` can name more", assets::DEVICES)
+                known_models(name, &["interpreter"], models)
             },
         });
     };
@@ -76,6 +76,14 @@ pub(crate) fn elsewhere(
     let said = published.facts.as_ref().and_then(|facts| facts.driver.clone());
     let driver = if is_on_cluster { there.or(said) } else { said.or(there) };
     Ok((Device { class: DeviceClass::Cuda(id), architecture: device::architecture(&row), driver }, published))
+}
+
+/// Returns what to say of a `name` that no model has, where also the `others` are known.
+fn known_models(name: &str, others: &[&str], models: &Models) -> String {
+    let ids = models.ids();
+    let known: Vec<&str> = others.iter().copied().chain(ids).collect();
+    let near = nearest(name, known.iter().copied()).map(|near| format!("did you mean `{near}`? "));
+    format!("{}known are {}; `{}` can name more", near.unwrap_or_default(), known.join(", "), assets::DEVICES)
 }
 
 pub(crate) fn device_of(devices: &[device::Device], models: &Models) -> Device {
@@ -111,7 +119,7 @@ pub(crate) fn targets(
     };
     let unknown = |name: &str| NoSession::Use {
         message: format!("ops.yaml: no device model `{name}` to compile for"),
-        hint: format!("known are {}; `assets/devices.json` can name more", models.ids().collect::<Vec<_>>().join(", ")),
+        hint: known_models(name, &[], models),
     };
     wanted.iter().map(|name| models.find(name).ok_or_else(|| unknown(name))).collect()
 }

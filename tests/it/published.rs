@@ -231,8 +231,10 @@ fn another_version_is_named_as_the_reason() {
 #[test]
 fn a_model_that_nobody_knows_is_bad_use_with_those_that_are_known() {
     let project = clone();
-    let ran = project.t2t("status --as-device nvidia-h900").exits(2);
-    assert!(ran.stderr.starts_with("error: no device model `nvidia-h900`\nhint: known are interpreter, nvidia-"));
+    let ran = project.t2t("status --as-device tesla").exits(2);
+    assert!(ran.stderr.starts_with("error: no device model `tesla`\nhint: known are interpreter, nvidia-"));
+    let ran = project.t2t("status --as-device nvidia-l40").exits(2);
+    assert!(ran.stderr.starts_with("error: no device model `nvidia-l40`\nhint: did you mean `nvidia-l4`? known are "));
     project.run(project.command("status --as-device nvidia-h200").arg("--device").arg("cpu")).exits(2);
 }
 

@@ -254,10 +254,16 @@ fn baseline_hint(text: &str) -> String {
     }
 }
 
-/// Returns the words in backticks with commas between them.
+/// Returns the words in backticks with commas between them, each once.
 pub(crate) fn quoted<'word>(words: impl IntoIterator<Item = &'word str>) -> String {
-    let words: Vec<String> = words.into_iter().map(|word| format!("`{word}`")).collect();
-    words.join(", ")
+    let mut told: Vec<String> = Vec::new();
+    for word in words {
+        let word = format!("`{word}`");
+        if !told.contains(&word) {
+            told.push(word);
+        }
+    }
+    told.join(", ")
 }
 
 /// ASCII alone, so that a name is the same bytes on every file system, in a URL and in an import.

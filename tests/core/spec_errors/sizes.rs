@@ -67,7 +67,7 @@ error: ops.yaml:6:18: op `matmul`: nothing uses dim `L`
   |
 6 |     dims: {K: 5, L: 3}
   |                  ^
-hint: known: `M`, `K`, `K`, `N`
+hint: known: `M`, `K`, `N`
 
 error: ops.yaml:7:28: op `matmul`: size `small` binds dim `K`, which `dims` fixes to 5
   |
