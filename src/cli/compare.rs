@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Context;
 use console::Term;
 use t2t_host::interrupt::Interrupt;
-use t2t_model::action::{Phase, Target};
+use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Record;
 use t2t_plan::explain;
 use t2t_plan::graph::pattern::fits;
@@ -207,6 +207,9 @@ fn of_session(mut session: Session, root: &Path, name: &str, letter: &str) -> Re
     let records = plans.iter().filter_map(|plan| plan.settled.record());
     let ops = measured(records.map(|record| (record, |name: &str| bytes(&cas, record, name))));
     let unknown = unresolved(&session, &plans);
+    if ops.is_empty() && unknown.is_empty() {
+        return Err(without_figures(&session.inventory.device.class, name, letter));
+    }
     if ops.values().all(|op| op.benches.is_empty()) {
         let why: Vec<&str> = unknown.iter().take(NAMED).map(String::as_str).collect();
         return Err(CliError::misuse(
@@ -218,6 +221,18 @@ fn of_session(mut session: Session, root: &Path, name: &str, letter: &str) -> Re
         streams::say(&format!("warning: {letter}: no result of {line}"));
     }
     Ok(Side { name: format!("{name} on {class}"), ops })
+}
+
+/// Returns the error where all results of a side are known, and none of them has a figure.
+fn without_figures(class: &DeviceClass, name: &str, letter: &str) -> CliError {
+    let (why, hint) = match class {
+        DeviceClass::Interpreter => (
+            "Triton's interpreter measures nothing that compares",
+            "name a device that has results with `--as-device`, or compare published folders",
+        ),
+        DeviceClass::Cuda(_) => ("no bench passed", "`t2t status` lists what was rejected"),
+    };
+    CliError::misuse(format!("{letter}: {name} has no figures on {class}: {why}"), hint)
 }
 
 /// Returns a line for each bench without a result that stands.

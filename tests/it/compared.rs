@@ -198,6 +198,20 @@ fn what_cannot_be_compared_is_bad_use() {
 }
 
 #[test]
+fn a_side_that_is_known_and_has_no_figure_is_told_so() {
+    let project = committed();
+    for op in ["softmax", "gelu"] {
+        project.kernel(op, "v1_baseline", "NO-FINAL");
+        project.kernel(op, "v2_tiling", "NO-FINAL");
+    }
+    commit(&project, "on the interpreter");
+    project.build().exits(0);
+    let ran = project.t2t("compare HEAD .").exits(2);
+    let told = "error: A: HEAD ([DIGEST]) has no figures on interpreter: Triton's interpreter measures nothing that compares\nhint: name a device";
+    assert!(ran.stderr.starts_with(told), "{}", ran.stderr);
+}
+
+#[test]
 fn figures_of_other_sizes_are_no_figures_in_common() {
     let project = committed();
     let smaller = "profiles: {cpu: {bench: {sizes: {small: [8, 8], medium: [9, 9], large: [10, 10]}}}}";

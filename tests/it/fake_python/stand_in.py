@@ -11,6 +11,7 @@ A kernel file says what is to become of it by `MARK = "REJECT mismatch; READS da
     COMPILE-ERROR  its compile is rejected at the line           CRASH        its process dies by SIGSEGV
     LOST, LOST-ONCE  its process is killed from outside          DIES         the server itself dies
     TAKES MS       its bench finds five runs around MS milliseconds, and screenings, too
+    NO-FINAL       its bench finds no figure, as on the interpreter
     VARIES WHY     its bench finds that it varies, and says why
     SEEMS MS       screenings find MS milliseconds, whatever its bench finds
     BREAKS         it raises when it is screened
@@ -767,6 +768,8 @@ def bench(call: Call) -> Reply:
         "triton_cache": {"hits": 0, "misses": []},
         "sizes": sizes,
     }
+    if "NO-FINAL" in call.marks:
+        del document["final_ms"]
     return passed({"bench": document})
 
 
