@@ -12,7 +12,7 @@ use t2t_model::action::{DeviceClass, Phase, Target};
 use t2t_model::record::Outcome;
 use t2t_plan::graph::Index;
 use t2t_plan::graph::pick::{Force, Selection, pick};
-use t2t_protocol::{Binding, Evidence, OfRepro, Part, Reached, Repro, Taken, read};
+use t2t_protocol::{Binding, CaseVerdict, Evidence, OfRepro, Part, Reached, Repro, Taken, read};
 use t2t_spec::names::nearest;
 use t2t_store::fs;
 use t2t_store::secrets;
@@ -41,7 +41,7 @@ pub(crate) fn repro(common: &Common, arguments: &ReproArguments) -> Result<u8, C
     if arguments.sanitizer.is_some() {
         require_sanitizer()?;
     }
-    let Written { folder, secrets: of_authors } = written(common, arguments)?;
+    let Written { folder, secrets: of_authors, rejected } = written(common, arguments)?;
     let script = folder.join(SCRIPT);
     streams::say(&format!("wrote {}", script.display()));
     if arguments.no_run {
@@ -62,6 +62,14 @@ pub(crate) fn repro(common: &Common, arguments: &ReproArguments) -> Result<u8, C
     }
     let program = command.get_program().to_owned();
     let status = command.arg(&script).status().with_context(|| format!("cannot start `{}`", program.display()))?;
+    if status.success()
+        && let Some(Rejected { class, reason }) = rejected
+    {
+        let hint = format!("`t2t explain {class}` says what it means");
+        streams::say(&format!(
+            "note: the last check rejected this case as `{class}`, which one call alone does not show: {reason}\nhint: {hint}"
+        ));
+    }
     Ok(u8::from(!status.success()))
 }
 
@@ -91,6 +99,15 @@ struct Written {
     folder: PathBuf,
     /// The variables of authors, which kernel code does not get.
     secrets: Vec<String>,
+    /// How the last check rejected the case, if it did.
+    rejected: Option<Rejected>,
+}
+
+/// A rejection of one case.
+#[derive(Clone)]
+struct Rejected {
+    class: String,
+    reason: String,
 }
 
 /// Writes the files of the case. Nothing of t2t is left running, and its lock is free.
@@ -106,6 +123,7 @@ fn written(common: &Common, arguments: &ReproArguments) -> Result<Written, CliEr
     }
     let target = target(&session, &arguments.target)?;
     let (case, checked) = known(&session, &target, arguments.case.as_deref().or(arguments.named.as_deref()))?;
+    let mut rejections = checked.rejections.clone();
     let job = job(&session, &target, case.as_deref(), checked);
     let performed = perform::repro(&job, &session.pool);
     let left = job.scratch.parent().unwrap_or(&job.scratch).to_owned();
@@ -113,9 +131,11 @@ fn written(common: &Common, arguments: &ReproArguments) -> Result<Written, CliEr
         let _ = fs::remove(&left);
         return Err(CliError::Interrupted);
     }
-    let folder = kept(&session, &target, &performed, case.as_deref(), arguments.out.as_deref());
+    let kept = kept(&session, &target, &performed, case.as_deref(), arguments.out.as_deref());
     let _ = fs::remove(&left);
-    Ok(Written { folder: folder?, secrets: session.spec.authors.variables().map(str::to_owned).collect() })
+    let (folder, found) = kept?;
+    let secrets = session.spec.authors.variables().map(str::to_owned).collect();
+    Ok(Written { folder, secrets, rejected: rejections.remove(&found) })
 }
 
 /// Returns the check of the variant that `text` names.
@@ -146,6 +166,8 @@ struct Checked {
     least: Option<BTreeMap<String, i64>>,
     /// The lengths that cases had, by name.
     bindings: BTreeMap<String, Binding>,
+    /// The cases that it rejected, by name.
+    rejections: BTreeMap<String, Rejected>,
     /// What the values of its inputs depend on.
     salt: String,
     /// The lengths that torch takes, as the op's analysis found out.
@@ -155,6 +177,11 @@ struct Checked {
 impl Checked {
     /// Returns what the document `evidence` says of it: nothing of what another t2t wrote otherwise.
     fn of(evidence: Evidence) -> Self {
+        let rejections = evidence.cases.iter().filter(|row| row.verdict == CaseVerdict::Rejected).filter_map(|row| {
+            let rejected = Rejected { class: row.class.clone()?, reason: row.reason.clone()? };
+            Some((row.name.clone(), rejected))
+        });
+        let rejections = rejections.collect();
         let bindings: BTreeMap<String, Binding> =
             evidence.cases.into_iter().map(|row| (row.name, row.binding)).collect();
         let reached = bindings.iter().filter_map(|(name, binding)| {
@@ -170,6 +197,7 @@ impl Checked {
             least: evidence.configurations.least,
             reached: reached.collect(),
             bindings,
+            rejections,
             lengths: BTreeMap::new(),
         }
     }
@@ -228,14 +256,14 @@ fn job(session: &Session, target: &Target, case: Option<&str>, checked: Checked)
     job
 }
 
-/// Moves what the child wrote to where it is to be, and returns that folder.
+/// Moves what the child wrote to where it is to be, and returns that folder, and the case.
 fn kept(
     session: &Session,
     target: &Target,
     performed: &Performed,
     case: Option<&str>,
     out: Option<&Path>,
-) -> Result<PathBuf, CliError> {
+) -> Result<(PathBuf, String), CliError> {
     match &performed.outcome {
         Some(Outcome::Passed) => {}
         Some(Outcome::Lost { reason } | Outcome::NotJudged { reason }) => {
@@ -262,7 +290,7 @@ fn kept(
         let path = folder.join(name);
         fs::write(&path, bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
     }
-    Ok(folder)
+    Ok((folder, found.clone()))
 }
 
 fn document<T: DeserializeOwned>(performed: &Performed, name: &str) -> Option<T> {

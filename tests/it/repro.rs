@@ -125,3 +125,24 @@ fn a_case_in_which_programs_do_more_than_one_piece_runs_alone_too() {
     assert!(ran.iter().all(|ran| ran.code.is_some_and(|code| code < 2)), "{ran:?}");
     assert!(ran.iter().any(|ran| ran.out.starts_with("the output differs from torch's in ")), "{ran:?}");
 }
+
+#[test]
+fn a_case_that_one_call_alone_does_not_show_wrong_is_said_to_be_rejected() {
+    let workspace = workspace();
+    let right = workspace.read("kernels/add/v1_baseline.py");
+    let (fresh, kept) = (
+        "    output = torch.empty_like(input)\n",
+        "    output = KEPT.setdefault((input.shape, input.dtype), torch.empty_like(input))\n",
+    );
+    assert!(right.contains(fresh));
+    let right = right.replace("\n\n@triton.jit", "\n\nKEPT = {}\n\n\n@triton.jit");
+    workspace.write("kernels/add/v2_dense.py", right.replace(fresh, kept));
+    let ran = run(&workspace, &["build", "add/v2_dense:check"]);
+    assert!(ran.told.contains("check add/v2_dense … rejected (aliased)"), "{}", ran.told);
+    let ran = run(&workspace, &["repro", "add/v2_dense"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "as near to torch's as a check asks\n"), "{ran:?}");
+    let note =
+        "\nnote: the last check rejected this case as `aliased`, which one call alone does not show: a later call ";
+    assert!(ran.told.contains(note), "{}", ran.told);
+    assert!(ran.told.ends_with("\nhint: `t2t explain aliased` says what it means\n"), "{}", ran.told);
+}
