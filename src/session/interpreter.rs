@@ -56,7 +56,7 @@ pub(crate) fn asked(
         let known = known(options, cache);
         let pool = pool(options, harness, cache, interrupt, known.is_some(), has_devices)?;
         let placed = harness.trace(cache);
-        match toolchain(options, cache, root, &pool, has_devices, known) {
+        match toolchain(options, harness, [cache, root], &pool, has_devices, known) {
             // `t2t clean --cache` waits for nobody who only looks.
             Err(_) if attempt < ASKED && (placed.is_none() || harness.trace(cache) != placed) => attempt += 1,
             found => return Ok(Asked { pool, toolchain: found? }),
@@ -122,8 +122,8 @@ fn preload(has_bytecode: bool, has_devices: bool) -> Vec<String> {
 
 fn toolchain(
     options: &Options,
-    cache: &Path,
-    root: &Path,
+    harness: &Harness,
+    [cache, root]: [&Path; 2],
     pool: &Arc<Pool>,
     has_devices: bool,
     known: Option<Arc<Toolchain>>,
@@ -145,7 +145,8 @@ fn toolchain(
         }
         Probing::Allowed | Probing::WhereItCan => {}
     }
-    if options.probing == Probing::WhereItCan && fs::make_folder(&scratch_of(cache)).is_err() {
+    let can_write = || fs::make_folder(&scratch_of(cache)).is_ok() && harness.place(cache).is_ok();
+    if options.probing == Probing::WhereItCan && !can_write() {
         return Ok(None);
     }
     if has_devices {

@@ -89,6 +89,17 @@ fn set_mode(path: &PathBuf, mode: u32) {
 }
 
 #[test]
+fn a_look_starts_no_interpreter_where_the_harness_that_it_would_import_cannot_be_written() {
+    let project = Project::new();
+    project.write("cache/harness", "no folder");
+    for look in ["status", "build --dry-run", "explain softmax"] {
+        let ran = project.t2t(look).exits(3);
+        assert_eq!((ran.stderr.lines().count(), ran.starts), (1, 0), "{look}: {}", ran.stderr);
+        assert!(ran.stderr.starts_with("error: cannot write to `cache/`: "), "{look}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_store_that_cannot_be_written_can_be_looked_at_and_a_build_says_why_it_ends() {
     let project = steady();
     // All of them: in one that was left out a new blob may have its place, by chance.
