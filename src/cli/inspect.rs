@@ -152,10 +152,16 @@ pub(crate) fn ir(
     let compiled = Compiled::of(common, target)?;
     // The kernels of a `.cu` are in one file.
     let mut members: Vec<&str> = Vec::new();
-    for row in compiled.rows(kernel, kernels)? {
+    let rows = compiled.rows(kernel, kernels)?;
+    let lacks = |row: &CompiledKernel| format!("{} has no {stage} for {}", row.kernel, row.target);
+    let has = |row: &CompiledKernel| row.stages.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    if let Some(row) = rows.first().filter(|_| rows.iter().all(|row| !row.stages.contains_key(stage))) {
+        // A file that this is written to would be empty.
+        return Err(CliError::misuse(lacks(row), format!("it has {}", has(row))));
+    }
+    for row in rows {
         let Some(member) = row.stages.get(stage) else {
-            let stages = row.stages.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            streams::say(&format!("{} has no {stage} for {}; it has {stages}", row.kernel, row.target));
+            streams::say(&format!("{}; it has {}", lacks(row), has(row)));
             continue;
         };
         if !members.contains(&member.as_str()) {

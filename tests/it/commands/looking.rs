@@ -200,8 +200,8 @@ fn ir_prints_a_stage_of_the_compiled_kernels() {
     ir("gelu/v2_tiling --kernel other").exits(2).says("error: `gelu/v2_tiling` has no such kernel");
     ir("gelu").exits(2).says("error: `gelu` names no variant\nhint: write it as in `t2t ir softmax/v4_optimized`\n");
     ir("gelu/v9").exits(2).says("error: op `gelu` has no variant `v9`");
-    let has = "kernel has no sass for nvidia-h200; it has cubin, llir, ptx, ttgir, ttir";
-    ir("gelu/v2_tiling --stage sass").exits(0).says(has);
+    let has = "error: kernel has no sass for nvidia-h200\nhint: it has cubin, llir, ptx, ttgir, ttir\n";
+    ir("gelu/v2_tiling --stage sass").exits(2).says(has);
     ir("gelu/v2_tiling --stage asm").exits(2).says("invalid value 'asm'");
 }
 
