@@ -36,6 +36,7 @@ use t2t_store::sources::Sources;
 use t2t_store::store::cas::Cas;
 use t2t_store::store::journal::{Journal, Loaded};
 
+mod advice;
 mod architectures;
 mod baselines;
 mod driver;
@@ -52,6 +53,7 @@ mod options;
 mod part;
 mod rounds;
 
+pub(crate) use self::advice::advice;
 pub(crate) use self::driver::keep as keep_driver;
 pub(crate) use self::elsewhere::{published_of, published_of_no_op, records_path};
 pub use self::generated::Overwrite;
@@ -65,6 +67,7 @@ pub use self::options::{Chosen, DeviceChoice, Options, Probing};
 pub(crate) use self::part::{Part, Rest};
 pub(crate) use self::rounds::{picture_path, rounds_path};
 
+use self::advice::{machine, unwritten};
 use self::architectures::architectures;
 use self::files::{asset_digest, catalogue, files, made_file, templates};
 use self::generated::{Generated, choose, generated};
@@ -384,10 +387,6 @@ fn untrusting() -> NoSession {
         message: "`--require-signed` needs trusted keys, and ops.yaml names none".to_owned(),
         hint: "name the keys whose signatures count: `trust: [ssh-ed25519 AAAA… ada@example.org]`".to_owned(),
     }
-}
-
-fn machine(what: &str, error: &dyn std::fmt::Display) -> NoSession {
-    NoSession::Machine { message: format!("{what}: {error}"), hint: None }
 }
 
 fn spec(root: &Path, toolchain: Option<&Toolchain>, part: Option<&Part>) -> Result<Spec, NoSession> {

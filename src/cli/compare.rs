@@ -210,7 +210,7 @@ fn of_session(mut session: Session, root: &Path, name: &str, letter: &str) -> Re
     if ops.is_empty() && unknown.is_empty() {
         return Err(without_figures(&session.inventory.device.class, name, letter));
     }
-    if ops.values().all(|op| op.benches.is_empty()) {
+    if ops.is_empty() {
         let why: Vec<&str> = unknown.iter().take(NAMED).map(String::as_str).collect();
         return Err(CliError::misuse(
             format!("{letter}: no measurement of {name} on {class} is known here\n  {}", why.join("\n  ")),

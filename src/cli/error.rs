@@ -1,6 +1,6 @@
 //! What ends a command early: the message, a hint, and the exit code.
 
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 
 use t2t_host::interrupt::INTERRUPTED;
 use t2t_host::worker::WorkerError;
@@ -9,7 +9,7 @@ use t2t_plan::graph::pick::Unknown;
 
 use super::{limit_hint, streams};
 use crate::engine::EngineError;
-use crate::session::NoSession;
+use crate::session::{NoSession, advice};
 
 /// Why a command ended early.
 #[derive(Debug)]
@@ -138,7 +138,7 @@ impl From<EngineError> for CliError {
             }
             EngineError::Changed(_) => Self::Machine { message, hint: Some("run the build again".to_owned()) },
             EngineError::Store(source) | EngineError::Log { source, .. } => {
-                Self::Machine { message, hint: hint_of(&source).map(str::to_owned) }
+                Self::Machine { message, hint: advice(&source).map(str::to_owned) }
             }
             EngineError::Vanishing(_) => Self::machine(message),
         }
@@ -148,23 +148,7 @@ impl From<EngineError> for CliError {
 /// An error of the system, with what t2t was doing: `cannot remove `logs/add_log.md`: Permission denied`.
 impl From<anyhow::Error> for CliError {
     fn from(error: anyhow::Error) -> Self {
-        let hint = error.chain().find_map(|cause| cause.downcast_ref()).and_then(hint_of);
+        let hint = error.chain().find_map(|cause| cause.downcast_ref()).and_then(advice);
         Self::Machine { message: format!("{error:#}"), hint: hint.map(str::to_owned) }
     }
-}
-
-/// Returns what a person can do about an error of the system.
-fn hint_of(error: &io::Error) -> Option<&'static str> {
-    Some(match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
-            "make room and build again: what was finished is kept; `t2t cache gc` removes what nothing needs"
-        }
-        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-            "let the user who builds write there; what was finished is kept"
-        }
-        ErrorKind::AlreadyExists | ErrorKind::NotADirectory | ErrorKind::IsADirectory | ErrorKind::Unsupported => {
-            "move away what lies there: t2t has another use for the place"
-        }
-        _ => return None,
-    })
 }

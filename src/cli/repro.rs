@@ -104,7 +104,6 @@ struct Written {
 }
 
 /// A rejection of one case.
-#[derive(Clone)]
 struct Rejected {
     class: String,
     reason: String,
@@ -122,8 +121,8 @@ fn written(common: &Common, arguments: &ReproArguments) -> Result<Written, CliEr
         ));
     }
     let target = target(&session, &arguments.target)?;
-    let (case, checked) = known(&session, &target, arguments.case.as_deref().or(arguments.named.as_deref()))?;
-    let mut rejections = checked.rejections.clone();
+    let (case, mut checked) = known(&session, &target, arguments.case.as_deref().or(arguments.named.as_deref()))?;
+    let mut rejections = std::mem::take(&mut checked.rejections);
     let job = job(&session, &target, case.as_deref(), checked);
     let performed = perform::repro(&job, &session.pool);
     let left = job.scratch.parent().unwrap_or(&job.scratch).to_owned();

@@ -17,7 +17,7 @@ use t2t_store::assets;
 use t2t_store::fs;
 use t2t_store::sources::{CudaClosure, Sources};
 
-use super::{NoSession, baselines, machine};
+use super::{NoSession, baselines, unwritten};
 
 /// Returns the catalogue as a file that children can read, and its digest.
 pub(crate) fn catalogue(root: &Path, cache: &Path) -> Result<(PathBuf, Digest), NoSession> {
@@ -33,7 +33,7 @@ pub(crate) fn catalogue(root: &Path, cache: &Path) -> Result<(PathBuf, Digest), 
         match fs::write(&path, bytes) {
             // Only children read it, and where nothing can be written none run.
             Err(error) if is_forbidden(&error) => {}
-            written => written.map_err(|error| machine("cannot write to `cache/`", &error))?,
+            written => written.map_err(|error| unwritten("cannot write to `cache/`", &error))?,
         }
     }
     Ok((path, digest))

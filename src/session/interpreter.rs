@@ -20,7 +20,7 @@ use t2t_store::harness::Harness;
 use t2t_store::installed::Places as Modules;
 use t2t_store::store::leftovers;
 
-use super::{NoSession, Options, Probing, machine};
+use super::{NoSession, Options, Probing, machine, unwritten};
 
 /// Modules that servers import before they serve, beside torch, Triton and the harness: what children would import one after another.
 const WARM: [&str; 3] = ["torch.utils._python_dispatch", "safetensors.torch", "triton.testing"];
@@ -89,7 +89,7 @@ fn pool(
     let folder = match options.probing {
         Probing::WhereItCan => harness.place(cache).unwrap_or_else(|_| cache.join("harness")),
         Probing::Allowed | Probing::Known | Probing::Never => {
-            harness.place(cache).map_err(|error| machine("cannot write the harness", &error))?
+            harness.place(cache).map_err(|error| unwritten("cannot write the harness", &error))?
         }
     };
     let configs = [ServerKind::Interpreter, ServerKind::Compiled, ServerKind::Device].map(|kind| WorkerConfig {
@@ -200,7 +200,7 @@ pub(crate) fn ask<T: DeserializeOwned>(
     mut arguments: Value,
 ) -> Result<T, NoSession> {
     let scratch = scratch_of(cache);
-    fs::make_folder(&scratch).map_err(|error| machine("cannot write to `cache/`", &error))?;
+    fs::make_folder(&scratch).map_err(|error| unwritten("cannot write to `cache/`", &error))?;
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let alone = Alone { root: text(root), scratch: text(&scratch), lane: Lane::Compile };
     if let (Value::Object(own), Value::Object(alone)) = (&mut arguments, json!(alone)) {

@@ -146,3 +146,60 @@ fn a_case_that_one_call_alone_does_not_show_wrong_is_said_to_be_rejected() {
     assert!(ran.told.contains(note), "{}", ran.told);
     assert!(ran.told.ends_with("\nhint: `t2t explain aliased` says what it means\n"), "{}", ran.told);
 }
+
+/// Two classes: one keeps half of the weight under its name, and one returns its buffer.
+const OF_MODULES: &str = "\
+version: 1
+ops:
+  scaled:
+    reference: {file: lib/reference.py, name: Scaled, init: {dim: N}}
+    inputs: {x: [M, N]}
+    backward: true
+    allow: [add, add_]
+    check: {seeds: 1, sizes: {small: {M: 5, N: 12}}}
+    bench: {sizes: {small: {M: 5, N: 12}}}
+    variants: [{name: halved, entry: Scaled}]
+  centered:
+    reference: {file: lib/reference.py, name: Centered, init: {dim: N}}
+    inputs: {x: [M, N]}
+    check: {atol: 1.0e-4, rtol: 1.0e-4, seeds: 1, sizes: {small: {M: 5, N: 12}}}
+    bench: {sizes: {small: {M: 5, N: 12}}}
+    variants: [{name: kept, entry: Centered}]
+";
+
+#[test]
+fn what_a_module_holds_is_compared_in_a_case_alone_as_in_a_check() {
+    let workspace = Workspace::with_zygote(OF_MODULES);
+    let folder = environment::root().join("tests/gpu_kernels/modules");
+    let text = |file: &str| std::fs::read_to_string(folder.join(file)).unwrap();
+    let changed = |file: &str, pairs: &[(&str, &str)]| {
+        pairs.iter().fold(text(file), |text, (from, to)| {
+            assert!(text.contains(from), "{file}: {from}");
+            text.replace(from, to)
+        })
+    };
+    workspace.write("lib/reference.py", text("reference.py"));
+    let halved = [
+        ("torch.nn.Parameter(torch.randn(dim))", "torch.nn.Parameter(torch.randn(dim) / 2)"),
+        ("Product.apply(x.contiguous(), self.weight)", "Product.apply(x.contiguous(), self.weight + self.weight)"),
+    ];
+    workspace.write("kernels/scaled/halved.py", changed("scaled.py", &halved));
+    let kept = [
+        (
+            "        self.register_buffer",
+            "        self.register_buffer(\"out\", torch.empty(0))\n        self.register_buffer",
+        ),
+        (
+            "        out = torch.empty((M, N), dtype=x.dtype, device=x.device)\n",
+            "        out = self.out = torch.empty((M, N), dtype=x.dtype, device=x.device)\n",
+        ),
+    ];
+    workspace.write("kernels/centered/kept.py", changed("centered.py", &kept));
+    let ran = run(&workspace, &["build", "scaled:check", "centered:check"]);
+    assert!(ran.told.contains("check scaled/halved … passed"), "{}", ran.told);
+    let words = "centered/kept:check: a result is a parameter or a buffer of the kernel's class, and torch's is none of its (aliased)";
+    assert!(ran.told.contains(words), "{}", ran.told);
+    // Its gradient is another one, of a weight that begins with other values.
+    let ran = run(&workspace, &["repro", "scaled/halved"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "as near to torch's as a check asks\n"), "{ran:?}");
+}

@@ -123,7 +123,7 @@ pub const CLASSES: [Class; 26] = [
     ),
     class(
         "aliased",
-        "a later call returned memory of an earlier call's result, or changed it, while its caller still held it",
+        "a later call returned memory of an earlier call's result, or changed it, while its caller still held it; or a result is a buffer of the kernel's class, and torch's is none",
         "allocate the result anew in every call; torch never hands out memory twice",
     ),
     class(

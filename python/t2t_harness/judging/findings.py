@@ -46,8 +46,7 @@ def find(
 ) -> Finding | None:
     """Returns what is wrong with a case that the candidate ran, or None; figures go into `row`.
 
-    The order of questions is the order in which one cause hides another: an exception, the form of the result, changed
-    inputs, who computed it, its values, and whether they repeat.
+    The order of questions is the order in which one cause hides another: an exception, the form of the result, changed inputs, who computed it, its values, and whether they repeat.
     """
     if facts["status"] == "exception":
         record = facts["failure"]
@@ -68,7 +67,6 @@ def is_refusal(declaration: Declaration, case: cases.Case, facts: Facts) -> bool
     is_exception = facts["failure"]["class"] == "exception"
     is_beyond = probes.is_beyond(declaration, case) or probes.is_without(case)
     if is_exception and case.init is not None:
-        # A constructor may be for what ops.yaml has.
         return True
     if is_exception and (is_beyond or (case.is_probe and probes.is_unlike(case))):
         return True
@@ -339,10 +337,7 @@ def narrowed(trial: Trial, tensors: Mapping[str, torch.Tensor], right: oracle.Re
 
 
 def right_elsewhere(trial: Trial, case: cases.Case, name: str, judged: comparing.Judged) -> tolerance.Comparison | None:
-    """Returns the comparison with torch's result on the CPU, as it comes or by the formula of attention or of distances, if the result is right by one of them; None where it is not, or torch raises there.
-
-    How far a NaN spreads depends on how torch computes, which differs between the CPU and a device, and between shapes.
-    """
+    """Returns the comparison with torch's result on the CPU, as it comes or by the formula of attention or of distances, if the result is right by one of them; None where it is not, or torch raises there. How far a NaN spreads depends on how torch computes, which differs between the CPU and a device, and between shapes."""
     given = {key: value.cpu() for key, value in judged.given.items()}
     made = {key: value.cpu() for key, value in judged.made.items()}
     for right in otherwise.references(trial.declaration, case, given, trial.device):

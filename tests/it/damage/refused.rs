@@ -94,8 +94,9 @@ fn a_look_starts_no_interpreter_where_the_harness_that_it_would_import_cannot_be
     project.write("cache/harness", "no folder");
     for look in ["status", "build --dry-run", "explain softmax"] {
         let ran = project.t2t(look).exits(3);
-        assert_eq!((ran.stderr.lines().count(), ran.starts), (1, 0), "{look}: {}", ran.stderr);
+        assert_eq!((ran.stderr.lines().count(), ran.starts), (2, 0), "{look}: {}", ran.stderr);
         assert!(ran.stderr.starts_with("error: cannot write to `cache/`: "), "{look}: {}", ran.stderr);
+        assert!(ran.stderr.contains("\nhint: move away what lies there"), "{look}: {}", ran.stderr);
     }
 }
 
