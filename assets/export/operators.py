@@ -132,9 +132,9 @@ def several(name: str, found: Any, results: int) -> list[torch.Tensor]:
     held = list(found) if isinstance(found, list | tuple) else [found]
     if len(held) != results or not all(isinstance(one, torch.Tensor) for one in held):
         kinds = ", ".join(type(one).__name__ for one in held)
-        raise RuntimeError(
-            f"`{name}` gives {results} tensors as ops.yaml has it, got ({kinds}): name them in `outputs:`"
-        )
+        all_tensors = all(isinstance(one, torch.Tensor) for one in held)
+        helps = "name them in `outputs:`" if all_tensors else "an operator gives tensors alone, export `--as package`"
+        raise RuntimeError(f"`{name}` gives {results} tensors as ops.yaml has it, got ({kinds}): {helps}")
     return held
 
 

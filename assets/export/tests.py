@@ -174,8 +174,12 @@ def exported(case: Case) -> Callable[..., Any]:
 
 
 def results(found: Any) -> list[Any]:
-    """Returns the results of a call as a list."""
-    return list(found) if isinstance(found, list | tuple) else [found]
+    """Returns the tensors that a call returned, in order, those of a dict in the order of their names; what is returned alone, whatever it is."""
+    if isinstance(found, dict):
+        found = [found[name] for name in sorted(found, key=str)]
+    if not isinstance(found, list | tuple):
+        return [found]
+    return [one for part in found for one in results(part) if isinstance(one, torch.Tensor)]
 
 
 def wide(case: Case, given: Mapping[str, Any]) -> list[Any] | None:

@@ -84,6 +84,12 @@ def is_ignored(declaration: Declaration, name: str) -> bool:
     return bool(output(declaration, name)["compare"] == "ignore")
 
 
+def ignored(declaration: Declaration) -> frozenset[int]:
+    """Returns the positions of the outputs that are ignored."""
+    outputs = declaration.get("outputs") or ()
+    return frozenset(place for place, one in enumerate(outputs) if one["compare"] == "ignore")
+
+
 def tolerance_of(declaration: Declaration, dtype: str, name: str = "") -> tuple[float, float]:
     """Returns (atol, rtol) of the result `name` in a case of `dtype`: its own, else the op's; a dtype without one is held
     to float32's."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_away, arguments_special, cases, elementwise, probe_corners, probes, seeds
+from t2t_harness.cases import cases, elementwise, probe_corners, seeds
 from t2t_harness.cases.runs import REVERSED, UPDATED, whose
 from t2t_harness.faults import failure
 from t2t_harness.judging import (
@@ -22,6 +22,7 @@ from t2t_harness.judging import (
     otherwise,
     random_trial,
     references,
+    refusal,
     tolerance,
 )
 from t2t_harness.judging.trial import Finding, Trial, blank_row, figures, fill, first_of, result_name, run_to_run
@@ -50,7 +51,7 @@ def find(
     """
     if facts["status"] == "exception":
         record = facts["failure"]
-        if is_refusal(trial.declaration, case, facts) and not (case.kind == "edge" and facts.get("is_last")):
+        if refusal.is_refusal(trial.declaration, case, facts) and not (case.kind == "edge" and facts.get("is_last")):
             row |= {"verdict": "dropped", "reason": f"the wrapper refuses it: {record['message']}"}
             return None
         return Finding(record["class"], record["message"], record=record)
@@ -62,27 +63,6 @@ def find(
         return Finding("no-reply", f"the case left no readable result: {failure.describe(error)}")
 
 
-def is_refusal(declaration: Declaration, case: cases.Case, facts: Facts) -> bool:
-    """Tells whether a wrapper that raised says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, with a constructor's any exception does, an index or a count that is never drawn, a shape or a type of one input alone, a length beyond all that are measured, or none along a dim."""
-    is_exception = facts["failure"]["class"] == "exception"
-    is_beyond = probes.is_beyond(declaration, case) or probes.is_without(case)
-    if is_exception and case.init is not None:
-        return True
-    if is_exception and (is_beyond or (case.is_probe and probes.is_unlike(case))):
-        return True
-    if not probes.is_undeclared(case):
-        return False
-    changed = case.kwargs or {}
-    is_loose = arguments_away.is_of_another_kind(declaration, changed) or arguments_special.has_other_whole(
-        declaration, changed
-    )
-    if is_exception and arguments_special.has_zero(declaration, changed):
-        return True
-    if is_exception and is_loose and facts.get("is_of_kind") and not facts.get("is_taken"):
-        return True
-    return bool(facts.get("is_deliberate"))
-
-
 def aliased(facts: Facts, right: oracle.Reference) -> Finding | None:
     """Returns that a result lies in memory of an earlier one that was still held, or in a buffer of the wrapper's where none of torch's lies in one, or None."""
     if facts.get("aliased"):
@@ -90,7 +70,7 @@ def aliased(facts: Facts, right: oracle.Reference) -> Finding | None:
             "a later call returned memory of an earlier call's result, or changed it, while its caller still held it"
         )
         return Finding("aliased", words)
-    if facts.get("returns_own") and not right.returns_own:
+    if facts.get("returns_own") and not right.own:
         return Finding(
             "aliased", "a result is a parameter or a buffer of the kernel's class, and torch's is none of its"
         )

@@ -7,29 +7,37 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.judging import comparing, oracle
 from t2t_harness.judging.trial import Finding, Trial, result_name
-from t2t_harness.op import module_state
+from t2t_harness.op import module_state, results
 
 if TYPE_CHECKING:
     import torch
 
     from t2t_harness.judging.told import Output, Run
 
+PARAMETER = "torch.nn.parameter.Parameter"
+"""The type of a parameter, which a class may return where torch's returns one of its own."""
+
+
+LONGEST = 200
+"""So much is said of the form of what was returned."""
+
 
 def form(run: Run, right: oracle.Reference, trial: Trial) -> Finding | None:
     """Returns what is wrong with the type, number, shape, dtype or device of the outputs of one run, or None."""
     expected = {name: value for name, value in right.plain.items() if name.isdecimal()}
     outputs = run["outputs"]
-    if run["several"] != right.several or len(outputs) != len(expected):
-        got = f"a tuple of {len(outputs)}" if run["several"] else "one value"
-        wanted = f"a tuple of {len(expected)}" if right.several else "one tensor"
+    if run["form"] != right.form or len(outputs) != len(expected):
+        got, wanted = described(run["form"], len(outputs)), described(right.form, len(expected))
         return Finding("type", f"returns {got}, torch returns {wanted}")
+    if found := numbers(run["numbers"], right, trial):
+        return found
     for name, value in expected.items():
         if comparing.is_ignored(trial.declaration, name):
             continue
         made = outputs[name]
         called = result_name(trial, right, name)
         what = f"{called}: " if called else ""
-        if not made["plain"]:
+        if not made["plain"] and not (made["type"] == PARAMETER and name in right.own):
             return Finding("type", f"{what}returns `{made['type']}`, torch returns `torch.Tensor`")
         if made["shape"] != list(value.shape):
             return Finding("shape", f"{what}returns shape {made['shape']}, torch returns {list(value.shape)}")
@@ -41,6 +49,25 @@ def form(run: Run, right: oracle.Reference, trial: Trial) -> Finding | None:
         if made["device"] != trial.device:
             on = f"a tensor on `{made['device']}`, torch returns one on `{trial.device}`"
             return Finding("type", f"{what}returns {on}")
+    return None
+
+
+def described(form: str, count: int) -> str:
+    """Returns what a run returned in words, of `form` and with `count` tensors in it."""
+    if form == results.TENSOR:
+        return "one value"
+    is_flat = form == f"({', '.join([results.TENSOR] * count)})"
+    return f"a tuple of {count}" if is_flat and count > 1 else f"`{form[:LONGEST]}`"
+
+
+def numbers(got: list[float], right: oracle.Reference, trial: Trial) -> Finding | None:
+    """Returns that a fraction beside the outputs is not torch's, or None. It may be as far from torch's as a value in the first floating output."""
+    dtypes = [str(value.dtype) for value in right.plain.values() if value.dtype.is_floating_point]
+    atol, rtol = comparing.tolerance_of(trial.declaration, next(iter(dtypes), "").removeprefix("torch."))
+    for one, wanted in zip(got, right.numbers, strict=True):
+        is_near = math.isclose(one, wanted, rel_tol=rtol, abs_tol=atol)
+        if not is_near and not (math.isnan(one) and math.isnan(wanted)):
+            return Finding("mismatch", f"returns the number {one:.9g}, torch returns {wanted:.9g}")
     return None
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 from t2t_harness.cases import cases, elementwise, probing, seeds
 from t2t_harness.cases import inputs as making
 from t2t_harness.judging import autograd
-from t2t_harness.op import module_state, operation
+from t2t_harness.op import module_state, operation, results
 
 if TYPE_CHECKING:
     import torch
@@ -36,16 +36,18 @@ class Reference:
     """In the tested dtype."""
     oracle: dict[str, torch.Tensor] | None
     """In float64; None where torch has no float64 for the op."""
-    several: bool
-    """Whether the op returns a tuple."""
+    form: str = results.TENSOR
+    """What the op returns, as `results.apart` has it."""
     names: tuple[str, ...] = ()
     """What torch calls the outputs, where it names them: `values`, `indices`."""
     unused: frozenset[str] = frozenset()
     """Gradients of inputs that the outputs do not depend on: they are zero in every case."""
     began: dict[str, torch.Tensor] = field(default_factory=dict)
     """Of a module what its parameters and buffers held before the call, as `module_state.began` has it."""
-    returns_own: bool = False
-    """Whether an output lies in memory of a module's parameter or buffer."""
+    own: frozenset[str] = frozenset()
+    """The outputs that lie in memory of a module's parameter or buffer."""
+    numbers: list[float] = field(default_factory=list)
+    """The fractions that it returns beside tensors."""
     rejected: dict[tuple[str, str], bool] = field(default_factory=dict)
     """Result and mutant of it → whether the case rejects that, as far as it was asked: for whoever judges the case again."""
 
@@ -237,9 +239,10 @@ def called(
         if case.is_again:
             operation.call(function, declaration, inputs, kwargs)
         result = operation.call(function, declaration, inputs, kwargs)
-    outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+    returned = results.apart(result)
+    outputs = results.tensors(returned)
     require_dense(outputs)
-    kept = kept_outputs(outputs) if case.is_changed else outputs
+    kept = cast("list[torch.Tensor]", kept_outputs(outputs)) if case.is_changed else outputs
     if case.is_changed:
         change(outputs)
     named = {str(position): value.detach() for position, value in enumerate(kept)}
@@ -255,10 +258,8 @@ def called(
             for name, gradient in found.items()
         }
         unused = frozenset(module_state.gradient_of(name) for name, gradient in found.items() if gradient is None)
-    several = isinstance(result, (tuple, list))
-    # torch's own tuples have their names here; a plain one has none.
-    names = tuple(getattr(type(result), "__match_args__", ())) if several else ()
-    return Reference(named, None, several, names, unused, began, module_state.returns_own(function, outputs))
+    own_outputs = frozenset(map(str, module_state.in_own_memory(function, outputs)))
+    return Reference(named, None, returned.form, returned.names, unused, began, own_outputs, returned.numbers)
 
 
 def is_recorded(declaration: Declaration, case: Case) -> bool:
@@ -285,11 +286,11 @@ def kept_outputs(outputs: Sequence[object]) -> list[object]:
     ]
 
 
-def require_dense(results: Iterable[object]) -> None:
+def require_dense(values: Iterable[object]) -> None:
     """Raises ValueError where one of the results is a tensor that is not dense, which nothing here compares."""
     import torch
 
-    for one in results:
+    for one in values:
         if isinstance(one, torch.Tensor) and one.layout != torch.strided:
             raise ValueError(f"a result is {one.layout}, which is not compared")
 

@@ -40,8 +40,10 @@ def origin(declaration: Declaration, run: Run, launchless: bool = False) -> Find
 
 
 def needs_no_launch(given: Mapping[str, torch.Tensor], right: oracle.Reference) -> bool:
-    """Tells whether an input is empty and nothing is left to compute: every right result is the same everywhere (the mean of nothing is NaN, and its sum is 0, whatever a kernel does), or a copy of an input (what is added to at no places)."""
-    outputs = [value for name, value in right.plain.items() if name.isdecimal() and value.numel() > 0]
+    """Tells whether an input is empty and nothing is left to compute: every right result is the same everywhere (the mean of nothing is NaN, and its sum is 0, whatever a kernel does), a copy of an input (what is added to at no places), or a buffer of torch's class, as a table that it hands out."""
+    outputs = [
+        value for name, value in right.plain.items() if name.isdecimal() and value.numel() > 0 and name not in right.own
+    ]
     if not any(value.numel() == 0 for value in given.values()):
         return False
     return all(is_uniform(value) or any(is_copy(value, one) for one in given.values()) for value in outputs)

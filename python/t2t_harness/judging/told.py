@@ -41,8 +41,10 @@ class Conflict(TypedDict):
 class Run(TypedDict, total=False):
     """One run of a case."""
 
-    several: bool
-    """Whether the wrapper returned a tuple or a list."""
+    form: str
+    """What the wrapper returned, as `results.apart` has it."""
+    numbers: list[float]
+    """The fractions in it."""
     outputs: dict[str, Output]
     """What it returned, by position."""
     computed: dict[str, int]

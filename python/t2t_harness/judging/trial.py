@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from t2t_harness.cases import cases, naming
 from t2t_harness.faults import failure
 from t2t_harness.judging import lint, oracle, progress, random_trial, tolerance
+from t2t_harness.op import results
 
 if TYPE_CHECKING:
     import torch
@@ -141,7 +142,7 @@ def first_of(found: Iterable[Finding | None]) -> Finding | None:
 def result_name(trial: Trial, right: oracle.Reference, name: str) -> str:
     """Returns what a result is called: as ops.yaml or torch names it; nothing for the only output."""
     names = {str(position): own for position, own in enumerate(right.names)}
-    return naming.result(name, right.several, names | naming.declared_outputs(trial.declaration))
+    return naming.result(name, right.form != results.TENSOR, names | naming.declared_outputs(trial.declaration))
 
 
 def run_to_run(trial: Trial) -> bool:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
 from t2t_harness.cases import cases, inputs
+from t2t_harness.judging import comparing
 from t2t_harness.measuring import elements, spans, statistics, stopping
 from t2t_harness.measuring.clock import nothing
 from t2t_harness.op import declaration as declared
@@ -142,24 +143,24 @@ class Buffers:
         self.run, self.seed, self.changes = 0, 0, 0
         mutates = set(declaration["mutates"])
         self.mutated = [name for name in given if {name, name.split(".")[0]} & mutates]
+        self.ignored = comparing.ignored(declaration)
+        """The positions of outputs that may be anything."""
         self.current: dict[str, torch.Tensor] = {}
         """The values that inputs which the op changes have before each call of the run."""
         changed = changed_input(declaration, case.dtype)
         self.changed = changed if changed is not None and given[changed].numel() > 0 else None
         self.changing = elements.Changing([], [])
-        self.undo: Call = nothing
-        """Undoes what a call changed of the wrapper's own."""
+        self.undone: list[tuple[object, module_kept.Kept]] = []
+        """Instances, and what each gets back before each timed call."""
+        self.own: list[torch.Tensor] = []
+        """Tensors of the kernel's class, in which results may lie as torch's do, so that the next call changes them."""
         self.counters: list[torch.Tensor] = []
         """The integers that a wrapper which is a module counts its calls by."""
 
-    def undoes(self, wrapper: object, before: module_kept.Kept, attributes: Iterable[str]) -> None:
-        """To be told after the first call of `wrapper`, of a module that kept `before`: its buffers that the call changed, and the `attributes`, are as they were in each timed call.
-
-        So a result depends on the inputs of its call alone, as torch's does.
-        """
-        own = sorted({*before.changed_buffers(wrapper), *attributes})
-        if own:
-            self.undo = lambda: before.restore(wrapper, own)
+    def undoes(self, function: object, kept: module_kept.Kept) -> None:
+        """Has `function` get back what it `kept` before each timed call, so that a result depends on the inputs of its call alone."""
+        if kept != module_kept.Kept():
+            self.undone.append((function, kept))
 
     def refill(self, run: int) -> None:
         """Writes the values of a new run in place, as `run_inputs` has them with `self.state()`."""
@@ -181,7 +182,8 @@ class Buffers:
 
     def freshen(self) -> None:
         """Changes one element in place, and undoes what a call changed: what is to be done before each timed call."""
-        self.undo()
+        for function, kept in self.undone:
+            kept.restore(function)
         for name, value in self.current.items():
             self.given[name].copy_(value)
         if self.changing.change():

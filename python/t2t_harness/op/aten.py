@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from t2t_harness.op import results
 from t2t_harness.op.flops import rule_of, selected, work_of
 from t2t_harness.op.rule import AtenCall, Operand, Rule
 
@@ -88,7 +89,10 @@ def trace(function: Callable[[], object], inputs: Sequence[torch.Tensor], most: 
     memory = _Memory(inputs)
     for raw, one in zip(raws, dispatched, strict=True):
         memory.touch(raw, one.call)
-    outputs = _tensors(result)
+    try:
+        outputs = [] if result is None else results.tensors(results.apart(result))
+    except TypeError as reason:
+        raise Refused from reason
     return Trace(dispatched, tuple(map(operand_of, outputs)), memory.traffic(outputs), None, None, random)
 
 

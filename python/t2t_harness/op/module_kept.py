@@ -29,9 +29,30 @@ class Kept:
     @classmethod
     def of(cls, function: object) -> Kept:
         """Returns what `function` keeps now; nothing of a function."""
-        buffers, attributes = dict(buffers_of(function)), dict(attributes_of(function))
+        return cls._with(dict(buffers_of(function)), dict(attributes_of(function)))
+
+    @classmethod
+    def of_buffers(cls, function: object) -> Kept:
+        """Returns what the buffers of `function` hold now, and nothing else that it keeps."""
+        return cls._with(dict(buffers_of(function)), {})
+
+    @classmethod
+    def _with(cls, buffers: dict[str, Value], attributes: dict[str, Value]) -> Kept:
         tensors = {**tensors_of(buffers), **tensors_of(attributes)}
         return cls(buffers, attributes, {name: value.detach().clone() for name, value in tensors.items()})
+
+    def only(self, names: Iterable[str]) -> Kept:
+        """Returns what was kept under `names`, and lets the memory of everything else go with what it is taken from."""
+        taken = set(names)
+        return Kept(
+            {name: value for name, value in self.buffers.items() if name in taken},
+            {name: value for name, value in self.attributes.items() if name in taken},
+            {name: value for name, value in self.values.items() if name in taken},
+        )
+
+    def changed(self, function: object) -> set[str]:
+        """Returns the names of what is kept that is something else now."""
+        return self.changed_buffers(function) | self.changed_attributes(function)
 
     def changed_buffers(self, function: object) -> set[str]:
         """Returns the names of the buffers that hold something else now, or are other tensors."""
@@ -41,12 +62,12 @@ class Kept:
         """Returns the names of the attributes that have another value now, or are other tensors."""
         return self._changed(self.attributes, dict(attributes_of(function)))
 
-    def restore(self, function: object, names: Iterable[str]) -> None:
-        """Gives `function` back what it kept under `names`: the same tensors, with the same values."""
+    def restore(self, function: object) -> None:
+        """Gives `function` back what it kept: the same tensors, with the same values."""
         import torch
 
         parts = dict(parts_of(function))
-        for name in names:
+        for name in (*self.buffers, *self.attributes):
             place, _, own = name.rpartition(".")
             value = self.buffers[name] if name in self.buffers else self.attributes[name]
             if isinstance(value, torch.Tensor):
@@ -74,8 +95,15 @@ def parts_of(function: object) -> Iterator[tuple[str, object]]:
     owner = getattr(function, "__self__", function)
     if isinstance(owner, torch.nn.Module):
         yield from owner.named_modules()
-    elif not inspect.isroutine(owner) and not inspect.ismodule(owner) and hasattr(owner, "__dict__"):
+    elif not (inspect.isroutine(owner) or inspect.isclass(owner) or inspect.ismodule(owner)) and hasattr(
+        owner, "__dict__"
+    ):
         yield "", owner
+
+
+def is_instance(function: object) -> bool:
+    """Tells whether `function` is an instance, or a method of one, which may keep something."""
+    return next(parts_of(function), None) is not None
 
 
 def buffers_of(function: object) -> Iterator[tuple[str, Value]]:

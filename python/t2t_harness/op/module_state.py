@@ -95,14 +95,18 @@ def sampled(value: torch.Tensor) -> torch.Tensor:
     return flat[:: max(1, -(-flat.numel() // SAMPLED))].clone()
 
 
-def returns_own(function: object, results: Iterable[object]) -> bool:
-    """Tells whether one of the results lies in memory of a parameter or a buffer of a module."""
+def in_own_memory(function: object, results: Iterable[object]) -> list[int]:
+    """Returns the positions of the results that lie in memory of a parameter or a buffer of a module; nothing of anything else."""
     import torch
 
     if not isinstance(function, torch.nn.Module):
-        return False
+        return []
     own = {value.untyped_storage().data_ptr() for value in (*function.parameters(), *function.buffers())}
-    return any(isinstance(one, torch.Tensor) and one.untyped_storage().data_ptr() in own for one in results)
+    return [
+        place
+        for place, one in enumerate(results)
+        if isinstance(one, torch.Tensor) and one.untyped_storage().data_ptr() in own
+    ]
 
 
 def counters(function: object) -> list[torch.Tensor]:
@@ -179,13 +183,3 @@ def changed(function: object, before: Mapping[str, torch.Tensor]) -> dict[str, t
         for name, value in buffers(function).items()
         if name not in before or value.shape != before[name].shape or not value.equal(before[name])
     }
-
-
-def restore(function: object, before: Mapping[str, torch.Tensor]) -> None:
-    """Writes the values `before` back into the buffers of a module that still have their shapes."""
-    import torch
-
-    with torch.no_grad():
-        for name, value in buffers(function).items():
-            if name in before and value.shape == before[name].shape:
-                value.copy_(before[name])

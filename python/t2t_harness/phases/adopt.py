@@ -5,6 +5,7 @@ Wrappers are read and never imported: what they would run is for a check. Whethe
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import logging
 import warnings
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from t2t_harness.op import declaration as declared
-from t2t_harness.op import operation
+from t2t_harness.op import operation, valueless
 from t2t_harness.sources import signatures
 from t2t_harness.sources.signatures import Parameter, Wrapper
 
@@ -270,28 +271,38 @@ def tried(tensors: list[Parameter]) -> Iterator[dict[str, Tried]]:
 
 
 def refused(op: Declaration, inputs: Mapping[str, Tried], kwargs: Mapping[str, Json]) -> str | None:
-    """Returns why the op does not take these inputs and kwargs, None where it does."""
+    """Returns why the op does not take these inputs and kwargs, None where it does: as tensors without values, or, where it asks for values, as zeros."""
     import torch
-    from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+    from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
     # What torch prints of a trial that fails is no news.
     logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)
-    with warnings.catch_warnings(), FakeTensorMode(allow_fallback_kernels=False), torch.no_grad():
-        warnings.simplefilter("ignore")
-        # That torch chooses a dim by itself is some.
-        warnings.filterwarnings("error", message="Implicit dimension")
+    trial = cast("Declaration", {**op, "inputs": [{"name": name} for name in inputs]})
+
+    def called(function: operation.Function) -> None:
         given = {
-            name: torch.empty(
+            name: torch.zeros(
                 declared.bind_shape(one["shape"], LENGTHS), dtype=getattr(torch, one.get("dtype", "float32"))
             )
             for name, one in inputs.items()
         }
-        try:
-            function = operation.ready(op, LENGTHS, "float32")
-            trial = cast("Declaration", {**op, "inputs": [{"name": name} for name in inputs]})
-            operation.call(function, trial, given, declared.bind_kwargs(kwargs, LENGTHS))
-        except (DataDependentOutputException, DynamicOutputShapeException):
+        operation.call(function, trial, given, declared.bind_kwargs(kwargs, LENGTHS))
+
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        # That torch chooses a dim by itself is some.
+        warnings.filterwarnings("error", message="Implicit dimension")
+        with contextlib.suppress(Exception):
+            within = valueless.mode()
+            function = valueless.ready(op, LENGTHS, "float32", within)
+            try:
+                with within:
+                    called(function)
+            except (DataDependentOutputException, DynamicOutputShapeException):
+                return None
             return None
+        try:
+            called(operation.ready(op, LENGTHS, "float32"))
         except Exception as error:
             return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     return None

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, TypedDict
 from t2t_harness.judging import comparing, random_ops
 from t2t_harness.op import access, aten, declaration, docstring, expression, lengths, operation
 from t2t_harness.op.rule import Operand
+from t2t_harness.phases.traced import Tracer, Unfit
 
 if TYPE_CHECKING:
-    import torch
-
     from t2t_harness.boundary.documents import (
         Analysis,
         AnalysisFailure,
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
         Ridge,
         ShapedOutput,
         Taken,
-        TensorInput,
     )
 
 VERSION = 1
@@ -57,9 +55,6 @@ NAMESPACES = (
 
 
 FAR = 1024
-
-MOST_CALLS = 1000
-"""Most calls of torch that are traced to find out how work grows: a reference that loops over a dim makes millions far out."""
 
 
 class Machine(TypedDict):
@@ -88,18 +83,6 @@ class Catalogue(TypedDict):
     ops: dict[str, Entry]
 
 
-class Unfit(Exception):
-    """torch refuses the declared call, or nothing can be judged by what it does.
-
-    Holds the size at which it did, None before any size, what to do about it, and the exception as the cause.
-    """
-
-    def __init__(self, size: str | None, hint: str | None = None) -> None:
-        super().__init__(size)
-        self.size = size
-        self.hint = hint
-
-
 def analyze(request: AnalyzeRequest) -> Reply:
     """Return the reply with the documents `analysis` and `lengths`; where torch refuses the call, rejected with `failure`.
 
@@ -108,13 +91,14 @@ def analyze(request: AnalyzeRequest) -> Reply:
     """
     catalogue = json.loads(Path(request["catalogue"]).read_text(encoding="utf-8"))
     try:
-        found = analysis(request["op"], catalogue)
-        return _reply("passed", {"analysis": found, "lengths": _lengths(request["op"])})
+        tracer = Tracer(request["op"])
+        found = analysis(request["op"], catalogue, tracer)
+        return _reply("passed", {"analysis": found, "lengths": lengths_of(tracer)})
     except Unfit as unfit:
         return _reply("rejected", {"failure": _failure(unfit)})
 
 
-def analysis(op: Declaration, catalogue: Catalogue) -> Analysis:
+def analysis(op: Declaration, catalogue: Catalogue, tracer: Tracer) -> Analysis:
     """Return the analysis of a declared operation in its first dtype. Raises `Unfit` where torch refuses the call."""
     try:
         function = operation.found(op)
@@ -125,7 +109,7 @@ def analysis(op: Declaration, catalogue: Catalogue) -> Analysis:
             raise
         raise Unfit(None) from reason
     entry: Entry = {} if op["torch"] is None else _catalogue_entry(op["torch"], catalogue)
-    traces = {name: _trace(op, binding, name) for name, binding in op["sizes"].items()}
+    traces = {name: tracer.at(binding, name) for name, binding in op["sizes"].items()}
     first = next(iter(traces.values()))
     _judged_by(op, next(iter(traces)), first)
     patterns = access.patterns(first)
@@ -143,10 +127,10 @@ def analysis(op: Declaration, catalogue: Catalogue) -> Analysis:
         else {"summary": None, "math": []},
         "dtype": op["dtypes"][0],
         "inputs": _inputs(op, docstring.arguments(function)),
-        "outputs": _outputs(op, first),
+        "outputs": _outputs(tracer, first),
         "aten": _aten(first),
         "sizes": {name: _size(op["sizes"][name], found, ridge) for name, found in traces.items()},
-        "growth": _growth(op, first),
+        "growth": _growth(tracer, first),
         "access": {"class": own, "patterns": patterns, "description": access.WORDS.get(own) if own else None},
         "ridge": ridge,
         "unknown": _unknown(first),
@@ -182,37 +166,6 @@ def _judged_by(op: Declaration, size: str, found: aten.Trace) -> None:
         raise Unfit(size, reason.hint) from reason
 
 
-def _trace(op: Declaration, binding: Mapping[str, int], size: str | None, most: int | None = None) -> aten.Trace:
-    """Return what the declared call dispatches at `binding`. Raises `Unfit` naming `size` where torch refuses it, or where
-    that is more than `most` calls."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
-
-    with FakeTensorMode(allow_fallback_kernels=False):
-        try:
-            tensors = declaration.tensors(op)
-            inputs = {declared["name"]: _fake_input(declared, op["dtypes"][0], binding) for declared in tensors}
-            kwargs = declaration.bind_kwargs(op["kwargs"], binding)
-            try:
-                function = operation.ready(op, binding, op["dtypes"][0])
-            except Exception as refusal:
-                raise Unfit(size) from refusal
-            read = [*inputs.values(), *operation.weights(function)]
-            return aten.trace(lambda: operation.call(function, op, inputs, kwargs), read, most)
-        except aten.Refused as refused:
-            raise Unfit(size) from refused.__cause__
-        except expression.Impossible as reason:
-            raise Unfit(size) from reason
-
-
-def _fake_input(declared: TensorInput, dtype: str, binding: Mapping[str, int]) -> torch.Tensor:
-    import torch
-
-    shape = declaration.bind_shape(declared["shape"], binding)
-    layout = declared["layout"]
-    steps = declaration.strides(shape, layout if isinstance(layout, str) else layout[0])
-    return torch.empty_strided(shape, steps, dtype=getattr(torch, declared["dtype"] or dtype), device="cpu")
-
-
 def _inputs(op: Declaration, told: Mapping[str, str]) -> list[AnalyzedInput]:
     return [
         {
@@ -226,17 +179,18 @@ def _inputs(op: Declaration, told: Mapping[str, str]) -> list[AnalyzedInput]:
     ]
 
 
-def _outputs(op: Declaration, first: aten.Trace) -> list[AnalyzedOutput] | None:
+def _outputs(tracer: Tracer, first: aten.Trace) -> list[AnalyzedOutput] | None:
     """Return shape and dtype of each result: a length as the dim, or the expression of dims, that it is at this size and
     wherever one dim is larger; None where none of the declared ones is."""
     if first.outputs is None:
         return None
+    op = tracer.op
     binding = next(iter(op["sizes"].values()))
     seen = [(binding, first.outputs)]
     for dim in sorted(binding):
         for factor in (FAR, 2):
             bound = {**binding, dim: factor * binding[dim]}
-            grown = _try_trace(op, bound)
+            grown = tracer.tried(bound)
             if grown is not None and grown.outputs is not None:
                 seen.append((bound, grown.outputs))
                 break
@@ -318,20 +272,20 @@ def _ridge(op: Declaration, access: str | None, reference: Machine) -> Ridge:
     }
 
 
-def _growth(op: Declaration, first: aten.Trace) -> Growth:
+def _growth(tracer: Tracer, first: aten.Trace) -> Growth:
     """Return, for each dim, the exponent with which work and memory grow in it: log2 of the ratio when the dim doubles.
 
     Doubled far out, from 1024 times the first size, so that the fastest term decides; where torch refuses that, or a
     reference loops over the dim and would call torch more than `MOST_CALLS` times, from the size itself. Nothing is known where the trace of the `first` size is blocked:
     far out a reference may loop over values that are never known.
     """
-    binding = next(iter(op["sizes"].values()))
+    binding = next(iter(tracer.op["sizes"].values()))
     work: dict[str, float | None] = {}
     memory: dict[str, float | None] = {}
     for dim, length in sorted(binding.items()):
         work[dim] = memory[dim] = None
         for scale in (FAR, 1) if first.blocked is None else ():
-            once, twice = _doubled(op, binding, dim, scale * length)
+            once, twice = _doubled(tracer, binding, dim, scale * length)
             if once is not None and twice is not None:
                 work[dim] = _exponent(aten.total_work(once), aten.total_work(twice))
                 memory[dim] = _exponent(once.bytes, twice.bytes)
@@ -340,27 +294,20 @@ def _growth(op: Declaration, first: aten.Trace) -> Growth:
 
 
 def _doubled(
-    op: Declaration, binding: Mapping[str, int], dim: str, length: int
+    tracer: Tracer, binding: Mapping[str, int], dim: str, length: int
 ) -> tuple[aten.Trace | None, aten.Trace | None]:
     """Return the traces at `length` of `dim` and at twice that; the second is None where the first is."""
-    once = _try_trace(op, {**binding, dim: length})
-    return once, None if once is None else _try_trace(op, {**binding, dim: 2 * length})
+    once = tracer.tried({**binding, dim: length})
+    return once, None if once is None else tracer.tried({**binding, dim: 2 * length})
 
 
-def _try_trace(op: Declaration, binding: Mapping[str, int]) -> aten.Trace | None:
-    try:
-        return _trace(op, binding, None, MOST_CALLS)
-    except Unfit:
-        return None
-
-
-def _lengths(op: Declaration) -> dict[str, Taken]:
+def lengths_of(tracer: Tracer) -> dict[str, Taken]:
     """Return the lengths that torch takes, of the dims of which it refuses some."""
     logger = logging.getLogger("torch._subclasses.fake_tensor")
     # It logs each refusal as an error.
     was, logger.disabled = logger.disabled, True
     try:
-        return lengths.taken(op["sizes"].values(), lambda binding: _try_trace(op, binding) is not None)
+        return lengths.taken(tracer.op["sizes"].values(), lambda binding: tracer.tried(binding) is not None)
     finally:
         logger.disabled = was
 

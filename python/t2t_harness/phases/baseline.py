@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases
 from t2t_harness.measuring import clock as clocks
-from t2t_harness.measuring import host, spans, statistics, stopping, telemetry, timing
+from t2t_harness.measuring import host, reference_call, spans, statistics, stopping, telemetry, timing
 from t2t_harness.phases import beside, passes
 
 if TYPE_CHECKING:
@@ -107,8 +107,9 @@ def measure_size(
     declaration, device, which = request["op"], timing.device_of(request["lane"]), passes.of(request)
     buffers = passes.buffers_of(which, declaration, case, device)
     given = passes.arguments(buffers)
-    eager = timing.torch_call(declaration, case, given, device)
-    subjects = {EAGER: passes.subject(which, eager, buffers)}
+    eager = reference_call.made(declaration, case, given, device)
+    buffers.undoes(eager.function, eager.kept)
+    subjects = {EAGER: passes.subject(which, eager.call, buffers)}
     here = beside.Size(which, declaration, case, buffers, device)
     is_fresh = size in AHEAD
     for name in filter(beside.is_compiled, request["baselines"]):

@@ -19,8 +19,8 @@ from t2t_harness.cuda import watching
 from t2t_harness.faults import failure, memory
 from t2t_harness.judging import watch
 from t2t_harness.measuring import clock as clocks
-from t2t_harness.measuring import host, spans, statistics, stopping, telemetry, timing
-from t2t_harness.op import module_kept, module_state
+from t2t_harness.measuring import host, reference_call, spans, statistics, stopping, telemetry, timing
+from t2t_harness.op import module_kept, module_state, operation, results
 from t2t_harness.phases import called, passes, returned, sample
 from t2t_harness.phases import tune as tuning
 from t2t_harness.sources import loading
@@ -168,7 +168,11 @@ def interpret_size(found: Measurement, size: str, case: cases.Case) -> None:
     """Times one call at one size in Triton's interpreter, run by run. Torch is not timed beside it: nothing compares with these times. Raises what the wrapper raises."""
     buffers, subject, wrapper = prepared(found, case, "cpu")
     timed = sample.Timed(subject.call, buffers)
-    config, first = first_launch(found, case, timed, subject, wrapper)
+    before = module_kept.Kept.of(wrapper)
+    config, first = first_launch(found, timed, subject)
+    if module_kept.is_instance(wrapper):
+        undo(buffers, wrapper, before, reference_call.made(found.request["op"], case, passes.arguments(buffers)))
+    del before
     runs = timing.Runs(found.clock, found.protocol)
     for run in range(found.protocol.runs):
         buffers.refill(run)
@@ -177,7 +181,7 @@ def interpret_size(found: Measurement, size: str, case: cases.Case) -> None:
             runs.add(timed, timed.before, buffers.freshen)
         timed.settle()
     seen = [first, last_call(found, timed, subject)]
-    sample.keep(Path(found.request["scratch"]), case, size, seen, timed.kept, set(), subject.named)
+    sample.keep(Path(found.request["scratch"]), case, size, seen, timed.kept, set(), subject.named, buffers.ignored)
     found.times[size] = {"variant": runs.facts()}
     found.sizes[size] = {"binding": case.binding, "dtype": case.dtype, "config": config or None}
 
@@ -198,9 +202,13 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
     call = subject.call
     timed = sample.Timed(call, buffers, found.lane)
     found.symbols.clear()
-    config, first = first_launch(found, case, timed, subject, wrapper)
-    forward = timing.torch_call(declaration, case, passes.arguments(buffers), device)
-    torch_subject = passes.subject(passes.of(found.request), forward, buffers)
+    before = module_kept.Kept.of(wrapper)
+    config, first = first_launch(found, timed, subject)
+    beside = reference_call.made(declaration, case, passes.arguments(buffers), device)
+    undo(buffers, wrapper, before, beside)
+    # Its copies of what no call changes are not held while it is timed.
+    del before
+    torch_subject = passes.subject(passes.of(found.request), beside.call, buffers)
     torch_call = sample.Timed(torch_subject.call, buffers)
     if not found.before:
         found.before.append(snapshot(found.request))
@@ -222,8 +230,8 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
             runs["torch"].add(torch_call, torch_call.before, buffers.freshen)
             torch_call.forget()
     seen = [first, last_call(found, timed, subject)]
-    beside = timed.symbols - found.symbols
-    sample.keep(Path(found.request["scratch"]), case, size, seen, timed.kept, beside, subject.named)
+    others = timed.symbols - found.symbols
+    sample.keep(Path(found.request["scratch"]), case, size, seen, timed.kept, others, subject.named, buffers.ignored)
     milliseconds = statistics.run_facts(runs["variant"].samples[-1])["median"]
     host_us = host_time(found, call, milliseconds)
     refuse_stray_work(found, size, call, milliseconds, host_us)
@@ -242,26 +250,26 @@ def refuse_stray_work(found: Measurement, size: str, call: clocks.Call, millisec
         )
 
 
-def changed_by_torch(found: Measurement, case: cases.Case, buffers: timing.Buffers) -> set[str]:
-    """Returns the names of what a call of the reference changes, where that is a module. What the kernel's class alone keeps, as memory that it works in, is left to it."""
-    declaration, device = found.request["op"], timing.device_of(found.lane)
-    arguments = passes.arguments(buffers)
-    function = timing.function_of(declaration, case, arguments, device)
-    before = module_kept.Kept.of(function)
-    timing.call_of(function, declaration, case, arguments, device)
-    return before.changed_attributes(function) | before.changed_buffers(function)
+def undo(
+    buffers: timing.Buffers, wrapper: Entry, before: module_kept.Kept, beside: reference_call.ReferenceCall
+) -> None:
+    """Has each timed call find the wrapper, where that is an instance that kept `before`, as its first call did, and torch's instance `beside` it, too.
+
+    Of attributes that is what torch's changes under the same name: what the kernel's class alone keeps there, as memory that it works in, is left to it.
+    """
+    names = before.changed_buffers(wrapper)
+    names |= before.changed_attributes(wrapper) & (beside.kept.buffers.keys() | beside.kept.attributes.keys())
+    buffers.undoes(wrapper, before.only(names))
+    buffers.undoes(beside.function, beside.kept)
+    if beside.returns_own:
+        buffers.own = operation.weights(wrapper)
 
 
-def first_launch(
-    found: Measurement, case: cases.Case, call: sample.Timed, subject: passes.Subject, wrapper: Entry
-) -> tuple[dict[str, Json], Run]:
+def first_launch(found: Measurement, call: sample.Timed, subject: passes.Subject) -> tuple[dict[str, Json], Run]:
     """Makes a call of the wrapper, untimed, under all rules of a check. Returns the configuration of each autotuned kernel, by its name, and what was seen, as a check's
     run has it. Triton loads the kernels and builds their launchers here.
     """
-    before = module_kept.Kept.of(wrapper)
     seen, recorder = watched_call(found, call, subject)
-    changed = before.changed_attributes(wrapper)
-    call.buffers.undoes(wrapper, before, changed & changed_by_torch(found, case, call.buffers) if changed else changed)
     found.hits += recorder.hits
     found.misses += recorder.misses
     return {launch.kernel: launch.config for launch in recorder.launches if launch.config is not None}, seen
@@ -300,10 +308,11 @@ def watched_call(found: Measurement, call: sample.Timed, subject: passes.Subject
             found.clock.synchronize()
             seen.computed |= called.but_accumulation(seen_back.computed)
             unaccounted += more
-    results = list(got) if isinstance(got, (tuple, list)) else [got]
-    described = {str(place): returned.describe(value, recorder, seen) for place, value in enumerate(results)}
+    whole = results.apart(got, call.buffers.ignored)
+    described = {str(place): returned.describe(value, recorder, seen) for place, value in enumerate(whole.values)}
     return {
-        "several": isinstance(got, (tuple, list)),
+        "form": whole.form,
+        "numbers": whole.numbers,
         "outputs": described,
         "computed": seen.computed,
         "unaccounted": unaccounted,

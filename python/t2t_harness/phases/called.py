@@ -17,9 +17,10 @@ from t2t_harness.cases.runs import REVERSED, UPDATED
 from t2t_harness.counting import counting, streams
 from t2t_harness.cuda import watching
 from t2t_harness.faults import bounds, failure, order
-from t2t_harness.judging import autograd, caller, guards, kept, oracle, progress, watch
+from t2t_harness.judging import autograd, caller, comparing, guards, kept, oracle, progress, watch
 from t2t_harness.measuring import spans
 from t2t_harness.op import module_state, operation
+from t2t_harness.op import results as results_of
 from t2t_harness.phases import other_calls, returned, weights
 from t2t_harness.triton import launchers, launching, refusals, stage
 
@@ -198,7 +199,8 @@ def run_once(
                 raise
             finally:
                 note_launches(bench, recorder, chooser)
-            results = list(got) if isinstance(got, (tuple, list)) else [got]
+            whole = results_of.apart(got, comparing.ignored(declaration))
+            results = whole.values
         recorder.memory = None
         unaccounted = [*counted.unaccounted]
         made = {str(position): value for position, value in enumerate(results)}
@@ -237,9 +239,10 @@ def run_once(
     if label == "a":
         made |= {f"after.{name}": value for name, value in given.items()}
         made |= {**module_state.buffers(wrapper), **began} if declaration.get("reference") else {}
-    facts["returns_own"] = bool(facts.get("returns_own")) or module_state.returns_own(wrapper, results)
+    facts["returns_own"] = bool(facts.get("returns_own")) or bool(module_state.in_own_memory(wrapper, results))
     facts["runs"][label] = {
-        "several": isinstance(got, (tuple, list)),
+        "form": whole.form,
+        "numbers": whole.numbers,
         "outputs": described,
         "computed": seen.computed,
         "declared": seen.declared,

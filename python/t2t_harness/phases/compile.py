@@ -318,8 +318,8 @@ class Scout(Target):
 
 def call(request: CompileRequest, entry: Entry, case: cases.Case) -> None:
     """Calls the wrapper, and its backward where the op declares one, on tensors without values."""
-    from t2t_harness.judging import autograd
-    from t2t_harness.op import module_state
+    from t2t_harness.judging import autograd, comparing
+    from t2t_harness.op import module_state, results
 
     declaration = request["op"]
     given = fake_inputs(request, case)
@@ -328,8 +328,8 @@ def call(request: CompileRequest, entry: Entry, case: cases.Case) -> None:
     wrapper, args, kwargs = calling.arranged(entry, request, case, given)
     returned = wrapper(*args, **kwargs)
     if declaration["backward"]:
-        results: list[object] = list(returned) if isinstance(returned, (tuple, list)) else [returned]
-        autograd.gradients(results, {**given, **module_state.parameters(wrapper)}, case)
+        outputs = results.listed(returned, comparing.ignored(declaration))
+        autograd.gradients(outputs, {**given, **module_state.parameters(wrapper)}, case)
 
 
 def fake_inputs(request: CompileRequest, case: cases.Case) -> dict[str, torch.Tensor]:

@@ -6,14 +6,16 @@ before a run, untimed, and kept for all its calls; the gradient that flows in ch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Final, cast
 
 from t2t_harness.cases import cases, inputs
 from t2t_harness.judging import autograd
 from t2t_harness.measuring import elements, spans, timing
 from t2t_harness.measuring.clock import nothing
+from t2t_harness.op import results
 from t2t_harness.triton import stage
 
 if TYPE_CHECKING:
@@ -156,7 +158,8 @@ class Subject:
 def subject(which: str, forward: Call, buffers: timing.Buffers | None) -> Subject:
     """Returns the passes of `forward`, a call on the `arguments` of the buffers, which a forward pass does without, as what is timed. A forward pass is timed as it is, with nothing around it."""
     if not isinstance(buffers, Flowing):
-        return Subject(forward, nothing, by_position)
+        ignored = frozenset[int]() if buffers is None else buffers.ignored
+        return Subject(forward, nothing, partial(by_position, ignored=ignored))
     passes = Passes(forward, buffers)
     return Subject(passes.back if which == BACKWARD else passes.both, passes.prepare, passes.named, passes)
 
@@ -171,14 +174,9 @@ def call_subject(subject: Subject, lane: str) -> None:
         subject.call()
 
 
-def listed(returned: object) -> list[object]:
-    """Returns the outputs that a call returned."""
-    return list(returned) if isinstance(returned, (tuple, list)) else [returned]
-
-
-def by_position(returned: object) -> dict[str, object]:
-    """Returns the outputs that a call returned by their positions."""
-    return {str(position): value for position, value in enumerate(listed(returned))}
+def by_position(returned: object, ignored: Container[int] = ()) -> dict[str, object]:
+    """Returns the outputs that a call returned by their positions; those that are `ignored` may be anything."""
+    return {str(position): value for position, value in enumerate(results.listed(returned, ignored))}
 
 
 class Passes:
@@ -201,7 +199,7 @@ class Passes:
 
     def keep(self, returned: object) -> None:
         """Keeps what the forward pass returned, for `back`. Draws what flows in if that was not done before."""
-        self.ends, self.given = self.meeting(listed(returned))
+        self.ends, self.given = self.meeting(results.listed(returned, self.buffers.ignored))
 
     def meeting(self, outputs: list[object]) -> tuple[tuple[torch.Tensor, ...], tuple[torch.Tensor, ...]]:
         """Returns the outputs that have gradients, and what flows into them."""
@@ -218,21 +216,23 @@ class Passes:
 
     def both(self) -> object:
         """Returns the outputs and the gradients of both passes, in one tuple."""
-        outputs = listed(self.forward())
+        outputs = results.listed(self.forward(), self.buffers.ignored)
         ends, given = self.meeting(outputs)
         found = self.engine(ends, given, False, False, self.leaves, allow_unreachable=True, accumulate_grad=False)
         return (*outputs, *found)
 
     def named(self, returned: object) -> dict[str, object]:
         """Returns the outputs, where there are some, and the gradients by name; what depends on no output has none."""
-        found = listed(returned)
+        found = list(cast("tuple[object, ...]", returned))
         outputs = found[: len(found) - len(self.leaves)]
         gradients = zip(self.buffers.asking, found[len(outputs) :], strict=True)
-        return by_position(outputs) | {f"grad.{name}": value for name, value in gradients if value is not None}
+        return by_position(outputs, self.buffers.ignored) | {
+            f"grad.{name}": value for name, value in gradients if value is not None
+        }
 
 
 def call_once(which: str, forward: Call, given: Mapping[str, torch.Tensor], case: cases.Case) -> None:
     """Makes the passes of a call on `given` once, as a tune does."""
     returned = forward()
     if which != FORWARD:
-        autograd.gradients(listed(returned), given, case)
+        autograd.gradients(results.listed(returned), given, case)

@@ -19,7 +19,7 @@ from t2t_harness.cases import cases, inputs, listing, naming, probe_corners
 from t2t_harness.cuda import t2t_cuda
 from t2t_harness.judging import autograd, comparing, corners, findings, oracle, tolerance
 from t2t_harness.op import declaration as declared
-from t2t_harness.op import module_state, operation
+from t2t_harness.op import module_state, operation, results
 from t2t_harness.phases import repro_operator, repro_picture, repro_script
 from t2t_harness.sources import loading, methods
 
@@ -173,7 +173,7 @@ def upstream(declaration: Declaration, case: cases.Case, given: Mapping[str, tor
     function = oracle.ready(declaration, case, device)
     with torch.enable_grad():
         made = operation.call(function, declaration, leaves, inputs.kwargs_of(declaration, case))
-    return autograd.upstream_gradients(list(made) if isinstance(made, (tuple, list)) else [made], case)
+    return autograd.upstream_gradients(results.listed(made), case)
 
 
 def script(
@@ -193,7 +193,10 @@ def script(
     if backward:
         arguments += [f"{name}.requires_grad_()" for name in leaves]
     told = naming.given(case, given, kwargs)
-    names = {name: naming.result(name, right.several, named_outputs(declaration, right)) for name in right.plain}
+    names = {
+        name: naming.result(name, right.form != results.TENSOR, named_outputs(declaration, right))
+        for name in right.plain
+    }
     reference = declaration.get("reference")
     init = case.init if case.init is not None else {} if reference is None else reference["init"]
     operator = repro_operator.of(request)
@@ -203,7 +206,7 @@ def script(
         call_of(request, list(given), others)
         if operator is None
         else repro_operator.call_of(
-            request, *operator, others, tensors if backward and leaves else [], several=right.several
+            request, *operator, others, tensors if backward and leaves else [], several=right.form != results.TENSOR
         )
     )
     return repro_script.TEMPLATE.format(

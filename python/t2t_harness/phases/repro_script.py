@@ -218,6 +218,16 @@ def difference(name, results, inputs, stored, began):
     return [said, *picture.told(got, expected, right, CONSTANTS), f"picture: {{drawn}}"]
 
 
+def listed(result):
+    """Return the tensors in what was returned, in order; those of a dict in the order of their names."""
+    if isinstance(result, dict):
+        result = [result[name] for name in sorted(result, key=str)]
+    if not isinstance(result, (tuple, list)):
+        return [result]
+    parts = [one for part in result for one in (listed(part) if isinstance(part, (tuple, list, dict)) else [part])]
+    return [one for one in parts if not isinstance(one, (type(None), bool, int, float, str))]
+
+
 def main():
     """Run the case and say what differs."""
     entry = load()
@@ -225,7 +235,7 @@ def main():
 {arguments}
     with {recorded}:
 {before}        result = {call}
-    outputs = list(result) if isinstance(result, (tuple, list)) else [result]
+    outputs = listed(result)
     results = {{str(position): value for position, value in enumerate(outputs)}}
     results.update({{{after_values}}})
     if isinstance(entry, torch.nn.Module):

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from t2t_harness.op import module_state
+from t2t_harness.op import module_kept, module_state
+from t2t_harness.op import results as results_of
 
 if TYPE_CHECKING:
     import torch
@@ -66,16 +67,16 @@ class Earlier:
         given: Mapping[str, torch.Tensor],
     ) -> Earlier:
         """Makes `call` of `wrapper` `EARLIER` times on the inputs `given`, and leaves the buffers of a module as they were. `finish` waits for a call."""
-        before = module_state.copies(module_state.buffers(wrapper))
+        before = module_kept.Kept.of_buffers(wrapper)
         results: list[torch.Tensor] = []
         values: list[list[torch.Tensor]] = []
         for _ in range(EARLIER):
             got = call()
             finish()
-            found = apart(list(got) if isinstance(got, (tuple, list)) else [got], given, wrapper)
+            found = apart(results_of.listed(got), given, wrapper)
             results += found
             values.append([values_of(one) for one in found])
-            module_state.restore(wrapper, before)
+            before.restore(wrapper)
         first, *others = values
         differ = any(not is_alike(first, one) for one in others)
         return cls(results, [one for several in values for one in several], differ)
@@ -111,7 +112,7 @@ def apart(results: Sequence[object], given: Mapping[str, torch.Tensor], wrapper:
         for one in results
         if isinstance(one, torch.Tensor)
         and one.untyped_storage().data_ptr() not in own
-        and not module_state.returns_own(wrapper, [one])
+        and not module_state.in_own_memory(wrapper, [one])
     ]
 
 

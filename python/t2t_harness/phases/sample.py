@@ -8,7 +8,7 @@ when timed is found. A kept result is not copied until all calls of its size are
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypedDict, cast
@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Final, TypedDict, cast
 from t2t_harness.cases import cases, seeds
 from t2t_harness.counting import counting
 from t2t_harness.faults import failure, memory
-from t2t_harness.judging import form, kept, oracle, origin, progress, random_trial
+from t2t_harness.judging import comparing, form, kept, oracle, origin, progress, random_trial
 from t2t_harness.judging.trial import Finding, Trial
 from t2t_harness.measuring import spans, timing
 from t2t_harness.measuring.chances import Chances
+from t2t_harness.op import results
 from t2t_harness.phases import compared, measured, passes
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Sampled(TypedDict):
 
 
 @dataclass
-class Kept:
+class KeptResult:
     """The result of one timed call."""
 
     result: object
@@ -89,7 +90,7 @@ class Timed:
         self.last: object = None
         self.is_timed = False
         self.calls = 0
-        self.kept: list[Kept] = []
+        self.kept: list[KeptResult] = []
         self.chances = Chances()
         self.symbols: set[str] = set()
         self.until_counted = -1
@@ -131,20 +132,22 @@ class Timed:
         place = len(self.kept) if len(self.kept) < KEPT else self.chances.below(self.calls)
         if place < KEPT:
             after = {name: self.buffers.given[name].clone() for name in self.buffers.mutated}
-            self.kept[place : place + 1] = [Kept(self.own(result), self.buffers.state(), after)]
+            self.kept[place : place + 1] = [KeptResult(self.own(result), self.buffers.state(), after)]
 
     def own(self, result: object) -> object:
-        """Returns the result, with what lies in memory of an input, which the next call changes, copied."""
+        """Returns the result, with what lies in memory that the next call changes, of an input or of the kernel's class where torch's result lies in its own, copied."""
         import torch
 
-        homes = {value.untyped_storage().data_ptr() for value in self.buffers.memory()}
+        memory = (*self.buffers.memory(), *self.buffers.own)
+        homes = {value.untyped_storage().data_ptr() for value in memory}
 
         def held(value: object) -> object:
             if isinstance(value, torch.Tensor) and value.untyped_storage().data_ptr() in homes:
                 return value.clone()
             return value
 
-        return tuple(map(held, result)) if isinstance(result, (tuple, list)) else held(result)
+        whole = results.apart(result, self.buffers.ignored)
+        return tuple(map(held, whole.values)) if whole.several else held(result)
 
     def forget(self) -> None:
         """Lets go of the last result."""
@@ -156,18 +159,20 @@ def keep(
     case: cases.Case,
     size: str,
     seen: Sequence[Run],
-    found: list[Kept],
+    found: list[KeptResult],
     beside: set[str],
     named: Callable[[object], dict[str, object]] = passes.by_position,
+    ignored: Container[int] = (),
 ) -> None:
     """Writes the results that were kept of a size, by the names that `named` has for them, with the case and the inputs they belong to, below `folder`, in the place of what was kept of it before. `seen` tells of the
-    untimed calls at that size, `beside` names kernels that calls like the timed ones launched and these did not. Of what is no tensor its type is kept."""
+    untimed calls at that size, `beside` names kernels that calls like the timed ones launched and these did not. Of what is no tensor its type is kept, unless it is in the place of an `ignored` output."""
     import torch
 
     told: list[Sample] = []
     for number, one in enumerate(found):
         outputs = named(one.result)
-        strange = [type(value).__qualname__ for value in outputs.values() if not isinstance(value, torch.Tensor)]
+        asked = [value for name, value in outputs.items() if not (name.isdecimal() and int(name) in ignored)]
+        strange = [type(value).__qualname__ for value in asked if not isinstance(value, torch.Tensor)]
         if not strange:
             results = kept.Writer(folder / file_of(size, number))
             for name, value in outputs.items():
@@ -310,7 +315,12 @@ def wrong_sample(
 
     declaration = request["op"]
     stored = load_file(str(path), device=timing.device_of(request["lane"]))
-    expected = [name for name in right.plain if compared.is_timed(passes.of(request), declaration, name, given)]
+    which = passes.of(request)
+    expected = [name for name in right.plain if compared.is_timed(which, declaration, name, given)]
+    for name in expected:
+        if comparing.is_ignored(declaration, name):
+            # It may be anything, as None.
+            stored.setdefault(name, right.plain[name])
     for name in right.unused & set(expected):
         # It may have none, as torch has none.
         stored.setdefault(name, torch.zeros_like(right.plain[name]))

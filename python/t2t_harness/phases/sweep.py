@@ -16,6 +16,7 @@ from t2t_harness.cuda import watching
 from t2t_harness.faults import failure
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import quiet, statistics, telemetry, timing
+from t2t_harness.op import results
 from t2t_harness.phases import baseline, beside, passes
 from t2t_harness.phases import tune as tuning
 from t2t_harness.sources import loading
@@ -152,9 +153,8 @@ def torch_subjects(
     eager = timing.torch_call(declaration, case, given, timing.device_of(found.lane))
     with FlopCounterMode(display=False) as counter:
         returned = eager()
-    several = returned if isinstance(returned, (tuple, list)) else [returned]
-    results = [one for one in several if isinstance(one, torch.Tensor)]
-    size = sum(value.numel() * value.element_size() for value in (*given.values(), *results))
+    made = [one for one in results.listed(returned) if isinstance(one, torch.Tensor)]
+    size = sum(value.numel() * value.element_size() for value in (*given.values(), *made))
     subjects: dict[str, passes.Subject] = {}
     if baseline.EAGER in wanted:
         subjects[baseline.EAGER] = passes.subject(which, eager, buffers)

@@ -1,4 +1,4 @@
-//! Kernels in classes, on a device: gradients of their parameters, buffers that a call changes, outputs that they keep, and arguments of their constructors.
+//! Kernels in classes, on a device: gradients of their parameters, buffers that a call changes, outputs that they keep, arguments of their constructors, and outputs in memory of their own.
 
 use t2t_model::record::Outcome;
 
@@ -27,10 +27,15 @@ ops:
     inputs: {x: [M, N]}
     check: {atol: 1.0e-4, rtol: 1.0e-4}
     variants: [{name: right, entry: Rms}, {name: once, entry: Rms}, {name: sloped, entry: Rms}]
+  sums:
+    reference: {file: lib/reference.py, name: Sums, init: {dim: N}}
+    inputs: {x: [M, N]}
+    check: {atol: 1.0e-3, rtol: 1.0e-4}
+    variants: [{name: right, entry: Sums}, {name: first, entry: Sums}]
 ";
 
 /// Each careless variant: its target, the file that it is made of, what is written there, what it has instead, and how its check ends.
-const CARELESS: [(&str, &str, &str, &str, &str); 5] = [
+const CARELESS: [(&str, &str, &str, &str, &str); 6] = [
     (
         "scaled/zero",
         "scaled.py",
@@ -52,6 +57,13 @@ const CARELESS: [(&str, &str, &str, &str, &str); 5] = [
         "",
         "mismatch",
     ),
+    (
+        "sums/first",
+        "sums.py",
+        "self.rate = torch.linspace(0.5, 1.5, 4)[1].item()",
+        "self.rate = torch.linspace(0.5, 1.5, 4)[0].item()",
+        "mismatch",
+    ),
     ("rms/once", "rms.py", "self.calls += 1", "self.calls.fill_(1)", "mismatch"),
     ("rms/sloped", "rms.py", "numbers = self.eps, self.slope", "numbers = self.eps, 0.1", "mismatch"),
 ];
@@ -63,7 +75,7 @@ fn what_a_module_holds_is_judged_and_a_right_one_that_changes_it_is_measured() {
     let text =
         |file: &str| std::fs::read_to_string(environment::root().join("tests/gpu_kernels/modules").join(file)).unwrap();
     workspace.write("lib/reference.py", text("reference.py"));
-    for op in ["scaled", "centered", "rms"] {
+    for op in ["scaled", "centered", "rms", "sums"] {
         workspace.write(&format!("kernels/{op}/right.py"), text(&format!("{op}.py")));
     }
     for (target, file, written, instead, _) in CARELESS {
@@ -73,7 +85,7 @@ fn what_a_module_holds_is_judged_and_a_right_one_that_changes_it_is_measured() {
     }
     let ran = built(build(&workspace, &["--device", "cuda:0"]));
     assert_eq!(ran.code, Some(1), "{}", ran.told);
-    for op in ["scaled", "centered", "rms"] {
+    for op in ["scaled", "centered", "rms", "sums"] {
         assert!(
             document(&workspace, &format!("{op}/right:bench"), "bench")["final_ms"].as_f64().unwrap() > 0.0,
             "{}",

@@ -187,6 +187,6 @@ def test_a_run_with_the_bits_of_the_first_is_not_compared_again(
         "device": "cpu",
         "launched": True,
     }
-    run = {"several": False, "outputs": {"0": described}, "computed": {}, "launches": 1, "configs": []}
+    run = {"form": "tensor", "numbers": [], "outputs": {"0": described}, "computed": {}, "launches": 1, "configs": []}
     found = findings.find_in(trial_of(False), case, judge.blank_row(case), {"a": run, "b": run}, tensors, given, right)
     assert (len(compares), found and found.class_) == (compared_times, class_)

@@ -128,10 +128,9 @@ def test_a_bench_of_a_wrapper_that_wants_another_stream_is_called_again(
         return want
 
     def measure(found: bench.Measurement) -> Any:
-        inputs: Any = types.SimpleNamespace(memory=list, undoes=lambda *_: None, counters=[])
+        inputs: Any = types.SimpleNamespace(memory=list, counters=[], ignored=())
         call = sample.Timed(found.entry, inputs)
-        case: Any = None
-        bench.first_launch(found, case, call, passes.subject(passes.FORWARD, found.entry, None), found.entry)
+        bench.first_launch(found, call, passes.subject(passes.FORWARD, found.entry, None))
         raise ValueError("measured")
 
     monkeypatch.setattr(watching, "lane", lambda _: contextlib.nullcontext())

@@ -10,7 +10,7 @@ from checks import check, declared, tensor
 
 from t2t_harness.cases import bindings, probing
 from t2t_harness.op import lengths
-from t2t_harness.phases import analyze
+from t2t_harness.phases import analyze, traced
 
 NORMS = '''"""Each head of a row, divided by its root mean square."""
 
@@ -48,7 +48,7 @@ def of_heads(folder: Path, **more: Any) -> dict[str, Any]:
     op = declared(
         "", [tensor("x", ["T", "C"])], {"T": 6, "C": 32}, torch=None, reference=reference, kwargs={"heads": 4}, **more
     )
-    return {**op, "lengths": analyze._lengths(op)}
+    return {**op, "lengths": analyze.lengths_of(traced.Tracer(op))}
 
 
 def test_most_cases_of_whole_heads_are_judged(tmp_path: Path) -> None:

@@ -41,18 +41,19 @@ def test_a_module_gets_the_same_tensors_and_values_back() -> None:
     module(torch.ones(3))
     assert kept.changed_buffers(module) == {"inner.seen", "history"}
     assert kept.changed_attributes(module) == {"inner.steps", "mean"}
-    kept.restore(module, kept.changed_buffers(module) | kept.changed_attributes(module))
+    assert kept.changed(module) == {"inner.seen", "history", "inner.steps", "mean"}
+    kept.only(kept.changed(module)).restore(module)
     assert module.inner.seen is first["seen"] and module.history is first["history"] and module.mean is first["mean"]
     assert (module.inner.seen.tolist(), module.history.shape, module.mean.tolist()) == ([0.0] * 3, (0, 3), [1.0] * 3)
     assert (module.inner.steps, module._own, dict(module.named_buffers()).keys()) == (0, 1, {"inner.seen", "history"})
-    assert kept.changed_buffers(module) | kept.changed_attributes(module) == set()
+    assert kept.changed(module) == set()
 
 
 def test_what_is_kept_under_some_names_alone_may_be_given_back() -> None:
     module = Outer()
     kept = Kept.of(module)
     module(torch.ones(3))
-    kept.restore(module, ["inner.steps"])
+    kept.only(["inner.steps"]).restore(module)
     assert (module.inner.steps, module.inner.seen.tolist()) == (0, [1.0] * 3)
 
 
@@ -71,7 +72,7 @@ def test_an_instance_of_any_class_keeps_numbers_and_tensors_and_a_function_nothi
     kept = Kept.of(plain.forward)
     plain.forward(torch.ones(2))
     assert kept.changed_attributes(plain.forward) == {"calls", "table"}
-    kept.restore(plain.forward, ["calls", "table"])
+    kept.restore(plain.forward)
     assert (plain.calls, plain.table.tolist()) == (0, [0.0, 0.0])
     function: Any = torch.exp
     for one in (function, Outer.forward, len):
