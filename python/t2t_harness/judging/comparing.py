@@ -1,6 +1,6 @@
 """How each output of an op is compared: by value, exactly, as indices of values, as a set, as rows in any order, or not at all.
 
-What `outputs:` of ops.yaml says is read here and nowhere else. The rule for values is tolerance.py's. torch is imported only
+What `outputs:` of ops.yaml says is read here; which ones are ignored also `declaration.ignored` tells. The rule for values is tolerance.py's. torch is imported only
 inside functions.
 """
 
@@ -82,12 +82,6 @@ def shown(declaration: Declaration, name: str) -> str:
 def is_ignored(declaration: Declaration, name: str) -> bool:
     """Tells whether the result `name` is ignored."""
     return bool(output(declaration, name)["compare"] == "ignore")
-
-
-def ignored(declaration: Declaration) -> frozenset[int]:
-    """Returns the positions of the outputs that are ignored."""
-    outputs = declaration.get("outputs") or ()
-    return frozenset(place for place, one in enumerate(outputs) if one["compare"] == "ignore")
 
 
 def tolerance_of(declaration: Declaration, dtype: str, name: str = "") -> tuple[float, float]:

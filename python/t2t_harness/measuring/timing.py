@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
 from t2t_harness.cases import cases, inputs
-from t2t_harness.judging import comparing
 from t2t_harness.measuring import elements, spans, statistics, stopping
 from t2t_harness.measuring.clock import nothing
 from t2t_harness.op import declaration as declared
@@ -143,7 +142,7 @@ class Buffers:
         self.run, self.seed, self.changes = 0, 0, 0
         mutates = set(declaration["mutates"])
         self.mutated = [name for name in given if {name, name.split(".")[0]} & mutates]
-        self.ignored = comparing.ignored(declaration)
+        self.ignored = declared.ignored(declaration)
         """The positions of outputs that may be anything."""
         self.current: dict[str, torch.Tensor] = {}
         """The values that inputs which the op changes have before each call of the run."""

@@ -17,8 +17,9 @@ from t2t_harness.cases.runs import REVERSED, UPDATED
 from t2t_harness.counting import counting, streams
 from t2t_harness.cuda import watching
 from t2t_harness.faults import bounds, failure, order
-from t2t_harness.judging import autograd, caller, comparing, guards, kept, oracle, progress, watch
+from t2t_harness.judging import autograd, caller, guards, kept, oracle, progress, watch
 from t2t_harness.measuring import spans
+from t2t_harness.op import declaration as declared
 from t2t_harness.op import module_state, operation
 from t2t_harness.op import results as results_of
 from t2t_harness.phases import other_calls, returned, weights
@@ -199,7 +200,7 @@ def run_once(
                 raise
             finally:
                 note_launches(bench, recorder, chooser)
-            whole = results_of.apart(got, comparing.ignored(declaration))
+            whole = results_of.apart(got, declared.ignored(declaration))
             results = whole.values
         recorder.memory = None
         unaccounted = [*counted.unaccounted]

@@ -33,8 +33,9 @@ from t2t_harness.cases.prepared import prepared_cases, salt
 from t2t_harness.counting import queues
 from t2t_harness.cuda import watching
 from t2t_harness.faults import failure, lacking
-from t2t_harness.judging import autograd, comparing, progress, watch
+from t2t_harness.judging import autograd, progress, watch
 from t2t_harness.measuring import spans
+from t2t_harness.op import declaration as declared
 from t2t_harness.op import module_state
 from t2t_harness.op import results as results_of
 from t2t_harness.phases import called, one_case
@@ -199,7 +200,7 @@ def reached(bench: called.Bench) -> Reach:
             with stage.pretending(bench.lane), watched as seen:
                 returned = wrapper(*args, **kwargs)
             if declaration["backward"]:
-                results = results_of.listed(returned, comparing.ignored(declaration))
+                results = results_of.listed(returned, declared.ignored(declaration))
                 upstream = autograd.upstream_gradients(results, case)
                 with stage.pretending(bench.lane):
                     autograd.gradients_for(results, {**given, **module_state.parameters(wrapper)}, upstream)

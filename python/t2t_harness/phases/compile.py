@@ -318,7 +318,8 @@ class Scout(Target):
 
 def call(request: CompileRequest, entry: Entry, case: cases.Case) -> None:
     """Calls the wrapper, and its backward where the op declares one, on tensors without values."""
-    from t2t_harness.judging import autograd, comparing
+    from t2t_harness.judging import autograd
+    from t2t_harness.op import declaration as declared
     from t2t_harness.op import module_state, results
 
     declaration = request["op"]
@@ -328,7 +329,7 @@ def call(request: CompileRequest, entry: Entry, case: cases.Case) -> None:
     wrapper, args, kwargs = calling.arranged(entry, request, case, given)
     returned = wrapper(*args, **kwargs)
     if declaration["backward"]:
-        outputs = results.listed(returned, comparing.ignored(declaration))
+        outputs = results.listed(returned, declared.ignored(declaration))
         autograd.gradients(outputs, {**given, **module_state.parameters(wrapper)}, case)
 
 
