@@ -163,8 +163,9 @@ def _odd(declaration: Declaration, binding: Mapping[str, int]) -> dict[str, int]
 
 
 def emptied(declaration: Declaration, free: Sequence[str]) -> str:
-    """Returns the dim of `free` that is empty in the case without elements: the first one that holds no channels, which torch treats in its own ways if there are none, and that no integer of an input points into: on a device torch ends the process where there is nothing to point to."""
-    channels = channels_of(declaration)
+    """Returns the dim of `free` that is empty in the case without elements: the first one that the inputs name and that holds no channels, which torch treats in its own ways if there are none, and that no integer of an input points into: on a device torch ends the process where there is nothing to point to."""
+    named, channels = dims(declaration), channels_of(declaration)
+    free = sorted(free, key=lambda dim: named.index(dim) if dim in named else len(named))
     held = {*steps(declaration), *taken(declaration), *pointed_into(declaration), *channels}
     others = [dim for dim in free if dim not in channels]
     return next((dim for dim in free if dim not in held), (others or list(free))[0])

@@ -84,6 +84,12 @@ ONE = "one"
 ALL = "*"
 """In the place of an input's name: all of them."""
 
+APART = "apart"
+"""The layout of some inputs beside others: padded, and a vector strided."""
+
+PARAMETERS = "parameters of the module"
+"""In the place of inputs that ask for a gradient: none of them does."""
+
 JOINED = "+"
 """What stands between the names of several inputs."""
 
@@ -142,6 +148,8 @@ class Case:
     """In the place of the declared arguments of a reference's constructor."""
     is_again: bool = False
     """Whether a class was called once before, on the same inputs: what it keeps then counts."""
+    before: dict[str, int] | None = None
+    """The lengths that it was called with before, where those were others."""
     has_own_budget: bool = False
     """Whether it is a probe that does not take from what the others may do."""
     salt: str = ""
@@ -209,6 +217,16 @@ def _absences(declaration: Declaration) -> list[tuple[str, ...]]:
     """Returns the sets of optional inputs that are left out together: each alone, and all of several."""
     optional = [str(given["name"]) for given in tensors(declaration) if given.get("optional")]
     return [(name,) for name in optional] + ([tuple(optional)] if len(optional) > 1 else [])
+
+
+def first(case: Case) -> Case:
+    """Returns the case of the call that a class gets before that of `case`, which has lengths of its own there."""
+    return replace(case, binding=dict(case.before or case.binding), seed=case.seed + OTHERS)
+
+
+def asking(declaration: Declaration, case: Case) -> tuple[str, ...]:
+    """Returns the inputs that ask for a gradient in `case`: its own, else those that ops.yaml has ask; none are all that have one."""
+    return case.asks or tuple(str(given["name"]) for given in tensors(declaration) if given.get("requires_grad"))
 
 
 def bench_cases(declaration: Declaration) -> list[Case]:

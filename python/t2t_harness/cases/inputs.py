@@ -181,10 +181,11 @@ def layout_of(given: TensorInput, case: cases.Case) -> str:
     it, else the declared one. Of several, declared cases take one after the other."""
     if (
         case.layout is not None
-        and case.of in (None, given["name"])
+        and (case.of is None or given["name"] in case.of.split(cases.JOINED))
         and len(given["shape"]) >= declared.LEAST_DIMS[case.layout]
     ):
-        return case.layout
+        apart = "padded" if len(given["shape"]) > 1 else "strided"
+        return apart if case.layout == cases.APART else case.layout
     layout = given["layout"]
     return str(layout if isinstance(layout, str) else layout[case.turn % len(layout)])
 
@@ -217,7 +218,7 @@ def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: 
     drawn = _drawn(given, case, shape, device)
     if case.values in unusual.KINDS:
         changed = unusual.KINDS[case.values](drawn) if special and drawn.numel() > 0 else drawn
-        return in_order(given, changed)
+        return in_order(given, _within(given, changed))
     if not cases.random_floats(given, case.dtype):
         return drawn
     if case.values == "large" and given["init"]["kind"] != "uniform":
@@ -229,6 +230,14 @@ def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: 
     if case.values == "special" and special:
         return _with_special(drawn)
     return drawn
+
+
+def _within(given: TensorInput, values: torch.Tensor) -> torch.Tensor:
+    """Returns the values of an input, finite ones within the range that it is declared in, where 0 is not in that: a divisor or a scale may never be so small. Others are as they are."""
+    low, high = probing.allowed(given)
+    if not values.is_floating_point() or low <= 0 <= high or low > high:
+        return values
+    return values.clamp(low, high).where(values.isfinite(), values)
 
 
 def in_order(given: TensorInput, values: torch.Tensor) -> torch.Tensor:

@@ -31,6 +31,9 @@ NUMBERS = {"one-nan": "nan", "one-inf": "inf", "one-negative-inf": "-inf"}
 INPUTS = 4
 """So many inputs are zero throughout, each in a case of its own."""
 
+APARTS = 16
+"""So many inputs lie apart from each other."""
+
 SQUARE = {2: 12, 3: 6, 4: 4}
 """The length that all of so many dims have at once."""
 
@@ -42,6 +45,16 @@ def alone(declaration: Declaration, limit: int) -> Iterator[Case]:
     yield from zero(declaration)
     yield from number(declaration)
     yield from square(declaration, limit)
+    yield from apart(declaration)
+
+
+def apart(declaration: Declaration) -> Iterator[Case]:
+    """Yields cases in which some inputs are parts of larger tensors and the others are dense, so that of any two one is and the other is not: what takes one's strides for the other's is right where all lie alike."""
+    names = [given["name"] for given in tensors(declaration) if given["shape"]][:APARTS]
+    for bit in range((len(names) - 1).bit_length()):
+        of = cases.JOINED.join(name for place, name in enumerate(names) if place >> bit & 1)
+        small = probing.tiny(declaration)
+        yield probing.probe(declaration, f"{cases.APART}[{of}]", small, layout=cases.APART, of=of, has_own_budget=True)
 
 
 def flows(declaration: Declaration) -> Iterator[Case]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_values, cases, probing, seeds
+from t2t_harness.cases import arguments_values, bindings, cases, probing, seeds
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 OTHERS = 2
 """So many other values are tried of one argument of a constructor."""
+
+LONGER = 9
+"""How long dims are in a call that follows one with shorter ones."""
 
 INITS = 8
 """So many cases have another argument of it, the first value of each before the second of any."""
@@ -35,14 +40,37 @@ def classes(declaration: Declaration) -> Iterator[Case]:
 
 
 def weights(declaration: Declaration) -> Iterator[Case]:
-    """Yields a case in which parameters and buffers have other values than the constructor gave them: ones and zeros are not seen where they are left out."""
-    yield probing.probe(declaration, cases.WEIGHTS, probing.rows(declaration), weights=(cases.ALL,))
+    """Yields a case in which parameters and buffers have other values than the constructor gave them: ones and zeros are not seen where they are left out. In another, of an op that is checked backward, they alone ask for gradients, as in the first layer of a network."""
+    small = probing.rows(declaration)
+    yield probing.probe(declaration, cases.WEIGHTS, small, weights=(cases.ALL,))
+    if declaration["backward"]:
+        yield probing.probe(declaration, "gradients[parameters]", small, asks=(cases.PARAMETERS,))
 
 
 def again(declaration: Declaration) -> Iterator[Case]:
-    """Yields a case in which the class was called before: a counter that is set to one is right once. There is none where the op changes its inputs, which are other ones then."""
+    """Yields a case in which the class was called before: a counter that is set to one is right once; and, of an op that is checked backward, one in which it got other weights in between, as by a step of an optimizer. There is none where the op changes its inputs, which are other ones then."""
     if not declaration["mutates"]:
-        yield probing.probe(declaration, cases.AGAIN, probing.rows(declaration), is_again=True)
+        small, stepped = probing.rows(declaration), f"{cases.AGAIN}[{cases.WEIGHTS}]"
+        yield probing.probe(declaration, cases.AGAIN, small, is_again=True)
+        if declaration["backward"]:
+            # What is not trained may be kept in another form.
+            yield probing.probe(declaration, stepped, small, is_again=True, weights=(cases.ALL,))
+        yield from longer(declaration, small)
+
+
+def longer(declaration: Declaration, small: Mapping[str, int]) -> Iterator[Case]:
+    """Yields a case in which the class was called with shorter dims before, but for those that it is constructed with: a table that the first call makes may be too short for the next one."""
+    reference = declaration["reference"]
+    held = {} if reference is None else reference["init"]
+    named = set(re.findall(r"[A-Za-z_]\w*", json.dumps(held)))
+    dims = [dim for dim in probing.loose(declaration) if dim not in named]
+    lengths = dict.fromkeys(dims, LONGER)
+    binding = probing.bound(declaration, {**small, **lengths}, probing.NARROW)
+    before = probing.bound(declaration, {**small, **dict.fromkeys(dims, probing.NARROW)}, probing.NARROW)
+    is_same_else = all(before[dim] == binding[dim] for dim in named & binding.keys())
+    if dims and before != binding and is_same_else and bindings.is_possible(declaration, before):
+        at = ",".join(f"{dim}={binding[dim]}" for dim in dims)
+        yield probing.probe(declaration, f"{cases.AGAIN}[{at}]", binding, is_again=True, before=before)
 
 
 def inits(declaration: Declaration) -> Iterator[Case]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain, islice, zip_longest
+from itertools import chain, islice, product, zip_longest
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_known, cases, probe_values, probing, seeds
+from t2t_harness.cases import arguments_known, cases, elementwise, probe_values, probing, seeds
 from t2t_harness.cases.cases import Case
 
 if TYPE_CHECKING:
@@ -81,6 +81,42 @@ def meetings(declaration: Declaration, others: Sequence[Case]) -> Iterator[Case]
         # Few meet large values, and what comes before them has used the budget up.
         own = case.has_own_budget or case.values == LARGE
         yield probing.forward(declaration, replace(case, has_own_budget=own))
+
+
+def beside(declaration: Declaration, others: Sequence[Case], limit: int) -> Iterator[Case]:
+    """Yields what takes no other's place; no input has more than `limit` elements."""
+    yield from halves(declaration, others)
+    yield from in_blocks(declaration, others, limit)
+
+
+def in_blocks(declaration: Declaration, others: Sequence[Case], limit: int) -> Iterator[Case]:
+    """Yields, of the cases `others` in which one flag, word or whole number differs from what is declared, the first ones with the last dim but one, and the first one, so long that several blocks read it: code of a flag may be right within one block. Long last dims are tried elsewhere."""
+    dims = probing.loose(declaration)
+    if len(dims) < 2 or elementwise.shows_anywhere(declaration) or seeds.is_random(declaration):
+        return
+    names: set[str] = set()
+    for case in others:
+        changed = list(difference(declaration, case).items())
+        if len(changed) != 1 or case.values != "declared" or len(names) == BLOCKED:
+            continue
+        ((name, value),) = changed
+        if name in (*names, *arguments_known.DIMS) or not isinstance(value, bool | int | str):
+            continue
+        names.add(name)
+        for dim, length in product(dict.fromkeys((dims[-2], dims[0])), LENGTHS):
+            binding = probing.bound(declaration, {dim: length}, probing.NARROW)
+            if probing.fits(declaration, binding, limit):
+                word = case.name.split("/")[1].removesuffix("]")
+                at = f"{word},{dim}={binding[dim]}]"
+                yield probing.probe(declaration, at, binding, kwargs=case.kwargs, has_own_budget=True)
+                break
+
+
+BLOCKED = 4
+"""So many arguments meet those lengths."""
+
+LENGTHS = (67,)
+"""Lengths that several blocks read."""
 
 
 def halves(declaration: Declaration, others: Sequence[Case]) -> Iterator[Case]:

@@ -275,6 +275,7 @@ def gradients(declaration: Declaration) -> Iterator[Case]:
         return
     inputs = [given for given in tensors(declaration) if given.get("list") is None]
     names = [given["name"] for given in inputs if (given["dtype"] or declaration["dtypes"][0]) in cases.FLOATING]
+    names = [name for name in names if name in asked] if (asked := declared_asking(declaration)) else names
     small = probing.rows(declaration)
     yield probing.probe(declaration, "gradients-off", small, asks=cases.NOBODY)
     for name in dict.fromkeys((names[0], names[-1], *names[1 : ALONE - 1])) if len(names) > 1 else ():
@@ -288,6 +289,11 @@ def gradients(declaration: Declaration) -> Iterator[Case]:
             yield probing.probe(declaration, CHANGED, small, is_changed=True)
         # What may write over its inputs may do so in the backward pass, which then has no second one.
         yield probing.probe(declaration, TWICE, small, is_twice=True)
+
+
+def declared_asking(declaration: Declaration) -> list[str]:
+    """Returns the inputs that ops.yaml has ask for a gradient."""
+    return [given["name"] for given in tensors(declaration) if given.get("requires_grad")]
 
 
 def is_number(declaration: Declaration, given: TensorInput) -> bool:

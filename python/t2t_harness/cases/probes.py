@@ -95,6 +95,7 @@ KINDS = {
     "zero": "zeros",
     "only": "special",
     "counted": "shapes",
+    "apart": "strided",
 }
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 
@@ -109,7 +110,6 @@ HALVES = ("float16", "bfloat16")
 
 COUNTED = 271
 """A length to which bfloat16 does not count."""
-
 BEYOND = 4099
 """A length to which a type of 16 bits does not count."""
 
@@ -195,7 +195,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         *probe_lengths.in_pieces(declaration, literals.divisors(read), limit),
         *probe_alone.alone(declaration, limit),
         *probe_classes.classes(declaration),
-        *probe_meetings.halves(declaration, others),
+        *probe_meetings.beside(declaration, others, limit),
         *counted_dims(declaration, limit),
         *probe_lengths.sampled(declaration, literals.of_files(read), limit),
         *probe_lengths.of_arguments(declaration),
@@ -203,9 +203,8 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
     ]
     without += [case for case in beside if not is_off(declaration, case)]
     room += (room // 2) * (len(declaration["dtypes"]) - 1)
-    # Nor do those of gradients that are numbers.
     without += [*probe_corners.corners(declaration, others)]
-    # Nor do those of what is larger than a block.
+    # Nor do those of corners, and of what is larger than a block.
     without += [
         case
         for case in (*probe_decisions.long(request, known, others, read), *arguments_beyond.beyond(request, read))
@@ -272,10 +271,12 @@ def is_unlike(case: Case) -> bool:
 
 
 def is_beyond(declaration: Declaration, case: Case, times: int = 1) -> bool:
-    """Tells whether a probe has a dim that is longer than in any size that is checked or measured, or more than so many `times` as long."""
+    """Tells whether a dim is longer than in all sizes that are checked or measured, or more than so many `times` as long."""
     known = [*probing.sizes(declaration), *declaration["check_sizes"].values()]
     most = {dim: max((size.get(dim, 0) for size in known), default=0) for dim in case.binding}
-    return case.is_probe and any(length > times * most[dim] for dim, length in case.binding.items())
+    return (case.is_probe or "-block[" in case.name) and any(
+        length > times * most[dim] for dim, length in case.binding.items()
+    )
 
 
 def when_long(request: VariantRequest, known: Sequence[Case], limit: int) -> Iterator[Case]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import random as random_numbers
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -59,4 +60,6 @@ def seeded(declaration: Declaration, kwargs: Mapping[str, object], seed: int) ->
         import torch
 
         torch.manual_seed(seed)
+        # A wrapper may draw the seed of its kernel by Python's generator.
+        random_numbers.seed(seed)
     return dict(kwargs)

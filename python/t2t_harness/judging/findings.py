@@ -98,7 +98,7 @@ def find_in(
     trial.read_outside |= {str(words): None for run in runs.values() for words in run.get("read_outside") or ()}
     trial.conflicts |= {str(one["words"]): None for run in runs.values() for one in run.get("conflicts") or ()}
     trial.computed |= {name for run in runs.values() for name in run.get("declared") or ()}
-    launchless = origin.needs_no_launch(given, right)
+    launchless = origin.needs_no_launch(case, given, right)
     questions: list[Callable[[], Finding | None]] = [
         lambda: first_of(form.form(run, right, trial) for run in runs.values()),
         lambda: first_of(form.stored_form(tensors, label, right, trial) for label in runs),

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from t2t_harness.cases import cases, elementwise, probing, seeds
 from t2t_harness.cases import inputs as making
-from t2t_harness.judging import autograd
+from t2t_harness.judging import autograd, widening
 from t2t_harness.op import module_state, operation, results
 
 if TYPE_CHECKING:
@@ -89,7 +89,8 @@ def reference(
     exact, wide_kwargs = in_float64(declaration, case, kwargs)
     try:
         widened_inputs = {name: wide(value) for name, value in copies(inputs).items()}
-        oracle = called(operation.widened(unused), exact, case, widened_inputs, wide_kwargs, device, flows).plain
+        wider = operation.widened(unused)
+        oracle = called(wider, exact, case, widened_inputs, wide_kwargs, device, flows, is_wide=True).plain
     except Exception:
         return plain
     # A buffer may change by so little that its own dtype alone rounds it back, or that alone does not.
@@ -100,9 +101,10 @@ def reference(
 
 
 def ready(declaration: Declaration, case: Case, device: str | None = None) -> operation.Function:
-    """Returns the op as `operation.ready` does, for `case`, with the weights that it has there."""
+    """Returns the op as `operation.ready` does, for `case`, with the weights that it has there in the first call."""
     function = operation.ready(declaration, case.binding, case.dtype, device, case.init)
-    module_state.draw(function, case.weights, case.name)
+    if not case.is_again:
+        module_state.draw(function, case.weights, case.name)
     return function
 
 
@@ -208,7 +210,7 @@ def _moved(
             moved[name] = moved[name] * (1 + half * signs)
     exact, kwargs = in_float64(declaration, case, making.kwargs_of(declaration, case))
     function = ready(declaration, case, _device_of(inputs, device))
-    return called(operation.widened(function), exact, case, moved, kwargs, device, flows).plain
+    return called(operation.widened(function), exact, case, moved, kwargs, device, flows, is_wide=True).plain
 
 
 def _device_of(inputs: Mapping[str, torch.Tensor], device: str) -> str:
@@ -224,20 +226,28 @@ def called(
     kwargs: dict[str, object],
     device: str,
     flows: Flows | None,
+    *,
+    is_wide: bool = False,
 ) -> Reference:
-    """Returns what one call gives, as a reference without an oracle."""
+    """Returns what one call gives, as a reference without an oracle; one that `is_wide` computes in float64 where the reference asks for float32."""
     import torch
 
     backward = bool(declaration["backward"])
     if backward:
-        inputs = autograd.with_gradients(inputs, case.asks)
+        inputs = autograd.with_gradients(inputs, cases.asking(declaration, case))
     own = module_state.parameters(function) if is_recorded(declaration, case) else {}
     before, began = module_state.copies(module_state.buffers(function)), module_state.began(function)
     # Of an op without inputs torch is told where the result is to be.
     home = contextlib.nullcontext() if inputs else torch.device(device)
-    with torch.set_grad_enabled(is_recorded(declaration, case)), home:
+    width = widening.in_float64() if is_wide else contextlib.nullcontext()
+    first = inputs
+    if case.before is not None:
+        first = making.make_inputs(declaration, cases.first(case), _device_of(inputs, device))
+        first = {name: wide(value) for name, value in first.items()} if is_wide else first
+    with torch.set_grad_enabled(is_recorded(declaration, case)), home, width:
         if case.is_again:
-            operation.call(function, declaration, inputs, kwargs)
+            operation.call(function, declaration, first, kwargs)
+            module_state.draw(function, case.weights, case.name)
         result = operation.call(function, declaration, inputs, kwargs)
     returned = results.apart(result)
     outputs = results.tensors(returned)

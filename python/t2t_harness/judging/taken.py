@@ -104,4 +104,4 @@ def _called(
     """Returns what one call on the CPU gives. Raises what torch raises."""
     function = oracle.ready(declaration, case, "cpu")
     ready = operation.widened(function) if is_wide else function
-    return oracle.called(ready, declaration, case, inputs, kwargs, "cpu", None)
+    return oracle.called(ready, declaration, case, inputs, kwargs, "cpu", None, is_wide=is_wide)

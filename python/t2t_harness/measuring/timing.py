@@ -102,6 +102,15 @@ def changed_input(declaration: Declaration, dtype: str) -> str | None:
     return None
 
 
+ROLLED = ("constant", "distinct", "normal", "ones", "permutation", "randint", "uniform")
+"""Kinds of `init` that hold of the same values at other places."""
+
+
+def rolled(declaration: Declaration) -> set[str]:
+    """Returns the names of the inputs whose values are at other places in each run; others, as sorted ones and triangles, would not be what ops.yaml declares."""
+    return {str(given["name"]) for given in declared.tensors(declaration) if given["init"]["kind"] in ROLLED}
+
+
 def run_inputs(
     declaration: Declaration, case: cases.Case, state: State, device: str = "cpu"
 ) -> dict[str, torch.Tensor]:
@@ -111,8 +120,9 @@ def run_inputs(
     """
     made = inputs.make_inputs(declaration, case, device)
     originals = {name: value.clone() for name, value in made.items()}
-    for value in made.values():
-        value.copy_(value.roll(state.run))
+    for each in rolled(declaration):
+        if each in made:
+            made[each].copy_(made[each].roll(state.run))
     name = changed_input(declaration, case.dtype)
     if name is not None and made[name].numel() > 0:
         targets, sources, draws = elements.drawn_places(state.seed, made[name].numel())
@@ -142,6 +152,7 @@ class Buffers:
         self.run, self.seed, self.changes = 0, 0, 0
         mutates = set(declaration["mutates"])
         self.mutated = [name for name in given if {name, name.split(".")[0]} & mutates]
+        self.rolled = rolled(declaration)
         self.ignored = declared.ignored(declaration)
         """The positions of outputs that may be anything."""
         self.current: dict[str, torch.Tensor] = {}
@@ -165,7 +176,7 @@ class Buffers:
         """Writes the values of a new run in place, as `run_inputs` has them with `self.state()`."""
         with spans.work(self.device):
             for name, original in self.originals.items():
-                self.given[name].copy_(original.roll(run))
+                self.given[name].copy_(original.roll(run) if name in self.rolled else original)
             self.current = {name: self.given[name].clone() for name in self.mutated}
             self.run, self.seed, self.changes = run, random.SystemRandom().getrandbits(63), 0
             if self.changed is not None:

@@ -90,7 +90,7 @@ def trace(function: Callable[[], object], inputs: Sequence[torch.Tensor], most: 
     for raw, one in zip(raws, dispatched, strict=True):
         memory.touch(raw, one.call)
     try:
-        outputs = [] if result is None else results.tensors(results.apart(result))
+        outputs = results.tensors(results.apart(result))
     except TypeError as reason:
         raise Refused from reason
     return Trace(dispatched, tuple(map(operand_of, outputs)), memory.traffic(outputs), None, None, random)

@@ -105,6 +105,7 @@ LEAST_DIMS = {
     "expanded": 2,
     "channels_last": 4,
     "inner_swapped": 4,
+    "apart": 1,
 }
 """Layouts that a case may have in the place of the declared ones, with the fewest dims of a tensor that can have each."""
 

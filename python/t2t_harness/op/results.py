@@ -31,12 +31,15 @@ class Results:
 
     @property
     def several(self) -> bool:
-        """Returns whether it is more than one value, or one in a tuple or a mapping."""
+        """Returns whether it is more than one value, or one in a tuple or a mapping, or none."""
         return self.form != TENSOR
 
 
 def apart(returned: object, ignored: Container[int] = ()) -> Results:
-    """Returns what a call returned, taken apart. What is returned alone is a value, whatever it is, and so is what a kernel returns in the place of an output that is `ignored`, by its position among the values."""
+    """Returns what a call returned, taken apart. What is returned alone is a value, whatever it is but None, and so is what a kernel returns in the place of an output that is `ignored`, by its position among the values."""
+    if returned is None and 0 not in ignored:
+        # What an op leaves in its inputs is all.
+        return Results([], repr(None))
     if not isinstance(returned, (tuple, list, Mapping)):
         return Results([returned])
     values: list[object] = []

@@ -62,7 +62,7 @@ def call(op: Declaration, binding: Mapping[str, int], dtype: str, most: int | No
         for value in given.values():
             value.zero_()
         returned = operation.call(function, op, given, declared.bind_kwargs(op["kwargs"], binding))
-    if returned is None:
+    if returned is None and not op["mutates"]:
         raise TypeError("it returns no tensor")
     return results.tensors(results.apart(returned))
 

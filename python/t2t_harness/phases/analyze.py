@@ -154,10 +154,10 @@ def _failure(unfit: Unfit) -> AnalysisFailure:
 def _judged_by(op: Declaration, size: str, found: aten.Trace) -> None:
     """Raise `Unfit` where no kernel can be judged by what torch does: it returns no tensor, it draws random numbers and
     the op does not say what must hold of them, or the op names other outputs than torch returns."""
-    if found.outputs == ():
-        changed = next(iter(op["mutates"]), None)
-        way = "`return`" if changed is None else f"`return {changed}`, as torch does in place"
-        raise Unfit(size, f"end it with {way}") from TypeError("it returns no tensor")
+    if found.outputs == () and not op["mutates"]:
+        raise Unfit(size, "end it with `return`, or name what it changes in `mutates`") from TypeError(
+            "it returns no tensor"
+        )
     try:
         random_ops.refuse(op, found.random, found.blocked is not None)
         if found.outputs is not None:
@@ -317,7 +317,7 @@ def _exponent(once: int | None, twice: int | None) -> float | None:
         return None
     if once == twice:
         return 0.0
-    return round(math.log2(twice) - math.log2(once), 1) + 0.0 if once and twice else None
+    return round(math.log2(twice) - math.log2(once), 1) + 0.0 if once > 0 and twice > 0 else None
 
 
 def _unknown(found: aten.Trace) -> list[NotKnown]:

@@ -145,11 +145,13 @@ def run_once(
         guarded = guards.Guards(partial(watch.poison, run=int(label == "b")))
         given = guarded.inputs(given)
     if backward:
-        given = autograd.with_gradients(given, case.asks)
+        given = autograd.with_gradients(given, cases.asking(declaration, case))
     wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, given, label)
     draws, forms = seeds.is_random(declaration), list(given.values())
     weights.require_class(case, bench.entry)
-    facts["drawn"] = weights.drawn(declaration, case, wrapper, device)
+    facts["drawn"] = weights.shared(declaration, case, wrapper, device)
+    if not case.is_again:
+        module_state.draw(wrapper, facts["drawn"], case.name)
     is_recorded = oracle.is_recorded(declaration, case)
     own = module_state.parameters(wrapper) if is_recorded else {}
     began, counters = module_state.began(wrapper) if label == "a" else {}, module_state.counters(wrapper)
@@ -173,8 +175,12 @@ def run_once(
         # Watched as any call is: what torch hands out in it is memory that launches may write to.
         if case.is_again:
             with stage.pretending(bench.lane), watched(), recorded(case):
-                wrapper(*args, **kwargs)
+                if case.before is None:
+                    wrapper(*args, **kwargs)
+                else:
+                    other_calls.call_first(bench, case, device, label, wrapper)
                 bench.finish()
+            module_state.draw(wrapper, facts["drawn"], case.name)
         if label == UPDATED:
             with stage.pretending(bench.lane), watched():
                 earlier = returned.Earlier.of(lambda: wrapper(*args, **kwargs), wrapper, bench.finish, given)
@@ -212,7 +218,7 @@ def run_once(
                 oracle.change(results)
         if backward:
             if label == "b" and case.file is None:
-                other_calls.call_between(bench, case, device, label)
+                other_calls.call_between(bench, case, device, label, wrapper)
             upstream = autograd.upstream_gradients(results, cases.updated(case) if label == UPDATED else case)
             before = caller.held(upstream)
             with (

@@ -185,7 +185,7 @@ def reached(bench: called.Bench) -> Reach:
     def launches(case: cases.Case) -> list[launching.Launch]:
         given = inputs.rehearsed(declaration, case)
         if declaration["backward"]:
-            given = autograd.with_gradients(given, case.asks)
+            given = autograd.with_gradients(given, cases.asking(declaration, case))
         with watching.recording(bench.lane, lambda _, configs: configs[:1], runs=False) as recorder:
             wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, given)
             watched = watch.watching(

@@ -5,6 +5,7 @@ torch is imported only inside functions.
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import torch
 
     from t2t_harness.phases.called import Bench
+    from t2t_harness.sources.entry import Entry
 
 BETWEEN = 1 << 20
 """What the seed of the inputs of a call between a forward pass and its backward pass is away from the case's own."""
@@ -32,10 +34,26 @@ def update(bench: Bench, case: cases.Case, given: dict[str, torch.Tensor]) -> No
     bench.synchronize()
 
 
-def call_between(bench: Bench, case: cases.Case, device: str, label: str) -> None:
-    """Calls the wrapper on other inputs: a forward pass that keeps what its backward pass needs where the next call writes shows by that."""
+def call_between(bench: Bench, case: cases.Case, device: str, label: str, wrapper: Entry) -> None:
+    """Calls the wrapper, of a class the same instance, on other inputs: a forward pass that keeps what its backward pass needs where the next call writes shows by that."""
     other = inputs.make_inputs(bench.request["op"], replace(case, seed=case.seed + BETWEEN), device)
-    wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, autograd.with_gradients(other), label)
+    again, args, kwargs = arranged(bench, case, autograd.with_gradients(other), label, wrapper)
     with stage.pretending(bench.lane):
-        wrapper(*args, **kwargs)
+        again(*args, **kwargs)
         bench.finish()
+
+
+def arranged(
+    bench: Bench, case: cases.Case, given: dict[str, torch.Tensor], label: str, wrapper: Entry
+) -> calling.Arranged:
+    """Returns the wrapper and its arguments for the inputs `given`: of a class the same instance as `wrapper`."""
+    entry = getattr(wrapper, "__self__", wrapper) if inspect.isclass(bench.entry) else bench.entry
+    return calling.arranged(entry, bench.request, case, given, label)
+
+
+def call_first(bench: Bench, case: cases.Case, device: str, label: str, wrapper: Entry) -> None:
+    """Calls an instance as `case` has it called before: with other lengths than in its own call."""
+    first = cases.first(case)
+    given = inputs.make_inputs(bench.request["op"], first, device)
+    again, args, kwargs = arranged(bench, first, given, label, wrapper)
+    again(*args, **kwargs)

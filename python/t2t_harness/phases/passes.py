@@ -71,7 +71,7 @@ class Flowing(timing.Buffers):
     ) -> None:
         super().__init__(declaration, case, given, device)
         self.which, self.case = which, case
-        self.leaves = autograd.with_gradients(given)
+        self.leaves = autograd.with_gradients(given, cases.asking(declaration, case))
         self.asking = [name for name, leaf in self.leaves.items() if leaf.requires_grad]
         if which == BACKWARD:
             # A call changes none of them.

@@ -168,7 +168,7 @@ def upstream(declaration: Declaration, case: cases.Case, given: Mapping[str, tor
 
     if not declaration["backward"]:
         return {}
-    leaves = autograd.with_gradients(oracle.copies(given), case.asks)
+    leaves = autograd.with_gradients(oracle.copies(given), cases.asking(declaration, case))
     device = next((value.device.type for value in given.values()), "cpu")
     function = oracle.ready(declaration, case, device)
     with torch.enable_grad():
@@ -189,7 +189,8 @@ def script(
     arguments = [f"{name} = {rebuilt(name, value)}" for name, value in given.items()]
     arguments += [f"{name} = {value!r}" for name, value in kwargs.items()]
     backward = oracle.is_recorded(declaration, case)
-    leaves = [name for name, value in given.items() if is_leaf(value) and (not case.asks or name in case.asks)]
+    asks = cases.asking(declaration, case)
+    leaves = [name for name, value in given.items() if is_leaf(value) and (not asks or name in asks)]
     if backward:
         arguments += [f"{name}.requires_grad_()" for name in leaves]
     told = naming.given(case, given, kwargs)

@@ -238,6 +238,9 @@ def judge_sample(request: SampleRequest) -> Reply:
         missing = [size for size, told in judged.items() if told["verdict"] == NOT_JUDGED]
         if missing and first is None:
             raise measured.Unusable(f"no timed call left a result at size `{missing[0]}`")
+    except oracle.Refused as refused:
+        words = f"torch refuses the inputs of a timed call, which an `init` draws: {failure.describe(refused)}"
+        first = failure.failure("exception", words, root=request["root"])
     except (
         measured.Unusable,
         KeyError,

@@ -23,8 +23,8 @@ def require_class(case: cases.Case, entry: Entry) -> None:
         raise Unlike("the kernel's entry is no class, which is constructed with arguments")
 
 
-def drawn(declaration: Declaration, case: cases.Case, wrapper: Entry, device: str) -> list[str]:
-    """Gives the parameters and buffers that the wrapper and the reference share the values that they have in `case`, and returns their names; nothing where they have their own.
+def shared(declaration: Declaration, case: cases.Case, wrapper: Entry, device: str) -> list[str]:
+    """Returns the names of the parameters and buffers that have other values in `case` than the constructor gave them: those that the wrapper and the reference share; nothing where they have their own.
 
     Raises Unlike where they share none.
     """
@@ -33,5 +33,4 @@ def drawn(declaration: Declaration, case: cases.Case, wrapper: Entry, device: st
     names = module_state.shared(wrapper, operation.ready(declaration, case.binding, case.dtype, device))
     if not names:
         raise Unlike("the kernel's class holds other tensors than the reference")
-    module_state.draw(wrapper, names, case.name)
     return names

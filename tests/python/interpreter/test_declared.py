@@ -142,8 +142,8 @@ def test_an_empty_input_whose_result_is_a_constant_needs_no_launch(tmp_path: Pat
     judged = check(tmp_path, kernel, op, entry="total", call="entry(input)")
     evidence = judged["documents"]["evidence"]
     assert judged["outcome"] == "passed", evidence["failure"]
-    empty = next(one for one in evidence["cases"] if one["name"] == "edge/empty/float32")
-    assert (empty["verdict"], empty["launches"], empty["total"]) == ("passed", 0, 15)
+    empty = next(one for one in evidence["cases"] if one["name"] == "edge/empty[M]/float32")
+    assert (empty["verdict"], empty["launches"], empty["total"] > 0) == ("passed", 0, True)
 
 
 def reference_of(*outputs: torch.Tensor) -> oracle.Reference:
@@ -153,13 +153,14 @@ def reference_of(*outputs: torch.Tensor) -> oracle.Reference:
 def test_what_nothing_comes_to_is_told_from_what_an_input_decides() -> None:
     empty, full = torch.empty(0, 3), torch.ones(2, 3)
     nan, zeros, ramp = torch.full((3,), float("nan")), torch.zeros(3), torch.arange(3.0)
-    assert origin.needs_no_launch({"a": empty}, reference_of(nan))
-    assert origin.needs_no_launch({"a": empty, "b": full}, reference_of(zeros, empty))
-    assert not origin.needs_no_launch({"a": full}, reference_of(nan))
-    assert not origin.needs_no_launch({"a": empty, "b": full}, reference_of(ramp))
-    assert origin.needs_no_launch({"a": empty, "b": ramp}, reference_of(ramp))
-    assert not origin.needs_no_launch({"a": empty, "b": ramp}, reference_of(ramp + 1))
-    assert not origin.needs_no_launch({"a": empty, "b": ramp.double()}, reference_of(ramp))
+    case = cases.Case("small/float32/0", "declared", "float32", {})
+    assert origin.needs_no_launch(case, {"a": empty}, reference_of(nan))
+    assert origin.needs_no_launch(case, {"a": empty, "b": full}, reference_of(zeros, empty))
+    assert not origin.needs_no_launch(case, {"a": full}, reference_of(nan))
+    assert not origin.needs_no_launch(case, {"a": empty, "b": full}, reference_of(ramp))
+    assert origin.needs_no_launch(case, {"a": empty, "b": ramp}, reference_of(ramp))
+    assert not origin.needs_no_launch(case, {"a": empty, "b": ramp}, reference_of(ramp + 1))
+    assert not origin.needs_no_launch(case, {"a": empty, "b": ramp.double()}, reference_of(ramp))
 
 
 def test_an_op_that_consists_of_what_is_declared_keeps_it_for_itself() -> None:

@@ -26,7 +26,7 @@ A, B, C = (torch.full((2,), float(value)) for value in range(3))
     ("returned", "form", "values", "numbers", "names"),
     [
         (A, "tensor", [A], [], ()),
-        (None, "tensor", [None], [], ()),
+        (None, "None", [], [], ()),
         ((A,), "(tensor,)", [A], [], ()),
         ([A, B], "(tensor, tensor)", [A, B], [], ()),
         ((A, (B, C)), "(tensor, (tensor, tensor))", [A, B, C], [], ()),
