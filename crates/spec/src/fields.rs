@@ -158,7 +158,7 @@ pub const FIELDS: &[Field] = &[
     field(Section::Input, "optional", Kind::Flag, Absent::Value("false"), Merge::Alone, CALLS, "each size is checked without it, too: the argument is None"),
     field(Section::Input, "dtype", DTYPE, Absent::Words("the tested dtype"), Merge::Alone, CALLS, "a dtype that does not follow the tested one"),
     field(Section::Input, "init", INIT, Absent::Value(r#""normal""#), Merge::Alone, CALLS, "how values are drawn; integer dtypes need one that draws integers, such as `randint`"),
-    field(Section::Input, "requires_grad", Kind::Flag, Absent::Value("false"), Merge::Alone, CALLS, "whether the tensor asks for a gradient"),
+    field(Section::Input, "requires_grad", Kind::Flag, Absent::Value("false"), Merge::Alone, CALLS, "whether the tensor asks for a gradient; where no input has it, all that can do"),
     field(Section::Input, "layout", Kind::Either(&[LAYOUT, Kind::Set { of: &LAYOUT, least: 1 }]), Absent::Value(r#""contiguous""#), Merge::Alone, CALLS, "`transposed`: last two dims swapped in memory; `strided`: every second element; `channels_last`: four dims; of several, the seeds of a size take one after the other"),
     field(Section::Init, "normal", PAIR, Absent::Value("[0.0, 1.0]"), Merge::Alone, CALLS, "mean and standard deviation"),
     field(Section::Init, "uniform", PAIR, Absent::Value("[0.0, 1.0]"), Merge::Alone, CALLS, "low and high"),
