@@ -85,7 +85,7 @@ ALL = "*"
 """In the place of an input's name: all of them."""
 
 APART = "apart"
-"""The layout of some inputs beside others: padded, and a vector strided."""
+"""The layout of some inputs beside others: dense rows with memory between them, and each second element of a vector."""
 
 PARAMETERS = "parameters of the module"
 """In the place of inputs that ask for a gradient: none of them does."""

@@ -41,6 +41,8 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
     for given in present:
         name = given["name"]
         dense[name] = _values(given, case, shapes[name], device, special=special in (name, cases.ALL))
+        if declaration.get("reference"):
+            dense[name] = _within(given, dense[name])
     if case.values == cases.TIES and special in dense:
         alike = cases.alike_integers(declaration)
         others = alike if special in alike else cases.comparable(declaration, case.dtype)
@@ -184,8 +186,7 @@ def layout_of(given: TensorInput, case: cases.Case) -> str:
         and (case.of is None or given["name"] in case.of.split(cases.JOINED))
         and len(given["shape"]) >= declared.LEAST_DIMS[case.layout]
     ):
-        apart = "padded" if len(given["shape"]) > 1 else "strided"
-        return apart if case.layout == cases.APART else case.layout
+        return case.layout
     layout = given["layout"]
     return str(layout if isinstance(layout, str) else layout[case.turn % len(layout)])
 
@@ -218,7 +219,7 @@ def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: 
     drawn = _drawn(given, case, shape, device)
     if case.values in unusual.KINDS:
         changed = unusual.KINDS[case.values](drawn) if special and drawn.numel() > 0 else drawn
-        return in_order(given, _within(given, changed))
+        return in_order(given, changed)
     if not cases.random_floats(given, case.dtype):
         return drawn
     if case.values == "large" and given["init"]["kind"] != "uniform":
@@ -233,7 +234,7 @@ def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: 
 
 
 def _within(given: TensorInput, values: torch.Tensor) -> torch.Tensor:
-    """Returns the values of an input, finite ones within the range that it is declared in, where 0 is not in that: a divisor or a scale may never be so small. Others are as they are."""
+    """Returns the values of an input of a reference, finite ones within the range that it is declared in, where 0 is not in that: a divisor or a scale may never be so small. Others are as they are. torch's functions take all numbers, whatever is drawn."""
     low, high = probing.allowed(given)
     if not values.is_floating_point() or low <= 0 <= high or low > high:
         return values

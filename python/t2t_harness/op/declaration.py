@@ -97,6 +97,9 @@ def _place(dim: Any, rank: int) -> int | None:
 OF_CALL = ("dim", "axis")
 """Arguments that name the dim of a call."""
 
+APART = 16
+"""So many elements lie between rows in the layout `apart`."""
+
 LEAST_DIMS = {
     "transposed": 2,
     "strided": 1,
@@ -132,6 +135,10 @@ def strides(shape: Sequence[int], layout: str) -> list[int]:
         row = shape[-1] + PADDING
         outer = _dense_strides([shape[0], *(max(length, 1) + 1 for length in shape[1:-1])], list(range(rank - 1)))
         return [*(row * stride for stride in outer), 1]
+    if layout == "apart" and rank >= 1:
+        # As parts of rows, or columns, of a larger tensor. Rows begin at multiples of 16 elements, where the dense ones do: torch's attention asks that of each input on a device, and does not look.
+        outer = _dense_strides(list(shape[:-1]), dense[:-1])
+        return [*((shape[-1] + APART) * stride for stride in outer), 1] if rank > 1 else [2]
     if layout == "swapped" and rank >= 3:
         return _dense_strides(shape, [1, 0, *dense[2:]])
     if layout == "expanded" and rank >= 2:
