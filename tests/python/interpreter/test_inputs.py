@@ -177,7 +177,7 @@ def test_lengths_are_expressions_of_dims() -> None:
     assert bindings.dims(op) == ["N", "M"]
     # Where a length would be below zero there is no case.
     edges = {case.name: case.binding for case in cases.fixed_edges(op)}
-    assert "edge/empty/float32" in edges and "edge/one/float32" not in edges
+    assert not {"edge/empty/float32", "edge/one/float32"} & edges.keys()
     assert all(binding["N"] >= 3 for binding in edges.values())
     assert reading.bind_kwargs({"size": ["2*N", "M"], "mode": "M-style"}, {"M": 2, "N": 3}) == {
         "size": [6, 2],
