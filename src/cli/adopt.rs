@@ -178,7 +178,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 38] = [
+const KINDS: [(&str, &str); 39] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -217,6 +217,7 @@ const KINDS: [(&str, &str); 38] = [
     ("zero", "zeros"),
     ("only", "special"),
     ("counted", "shapes"),
+    ("apart", "strided"),
 ];
 
 /// Returns what `check.edges` calls the edge of a case.

@@ -114,12 +114,12 @@ pub const CLASSES: [Class; 26] = [
     class(
         "mismatch",
         "values differ from torch's by more than the tolerance, and from the exact result by more than twice torch's own error",
-        "look at the first wrong index: masks, strides and block edges come first; `t2t repro OP/VARIANT CASE` runs that case alone",
+        "look at the first wrong index: masks, strides and block edges come first; `t2t repro OP/VARIANT CASE` runs that case alone. If nearly all elements of a float32 product are off by about 1e-3 of their size, `tl.dot` has TF32: `input_precision=\"ieee\"` asks for more, and `precision: tf32` with an `atol` and `rtol` of 1e-2 in ops.yaml for no more",
     ),
     class(
         "nondeterministic",
         "two runs on the same inputs gave other bits",
-        "look for races, atomics and memory that is read before it is written; `deterministic: false` in ops.yaml allows it where it is meant",
+        "look for races, atomics, memory that is read before it is written, and seeds that each call draws; `deterministic: false` in ops.yaml allows it where it is meant",
     ),
     class(
         "aliased",

@@ -139,7 +139,7 @@ pub const FIELDS: &[Field] = &[
     field(Section::Op, "variants", VARIANTS, Absent::Words("`defaults`"), Merge::Replace, &[], "the kernel files: names, or mappings for more"),
     field(Section::Op, "generator", NAME, Absent::Value(r#""none""#), Merge::Alone, &[], "what writes the kernel files that are not there: `template`, a name of `generators`, or `none`; a file that a person wrote or changed stays"),
     field(Section::Op, "cases", Kind::Form(Form::Path), Absent::Words("no further cases"), Merge::Alone, &[Check, Bench], "a file, relative to the workspace, with `cases(spec, generator)`; its code is in the keys of compile, check and bench"),
-    field(Section::Op, "precision", PRECISION, Absent::Words("`defaults`"), Merge::Replace, JUDGES_PRECISION, "`tf32` judges by relative error and lets torch use TF32 as well"),
+    field(Section::Op, "precision", PRECISION, Absent::Words("`defaults`"), Merge::Replace, JUDGES_PRECISION, "`tf32` judges by relative error and lets torch use TF32 as well; `atol` and `rtol` stay as they are, and 1e-2 goes with it"),
     field(Section::Op, "mutates", Kind::Set { of: &IDENTIFIER, least: 0 }, Absent::Value("[]"), Merge::Alone, &[Check], "the inputs that the op may change"),
     field(Section::Op, "allow", Kind::Set { of: &IDENTIFIER, least: 0 }, Absent::Value("[]"), Merge::Alone, &[Check], "aten operations that torch may compute for a wrapper beside what it always may, as in `[sum, mul]`; logs say so"),
     field(Section::Op, "backward", Kind::Flag, Absent::Value("false"), Merge::Alone, &[Compile, Check], "judge the gradients too"),
