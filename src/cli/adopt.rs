@@ -178,7 +178,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 39] = [
+const KINDS: [(&str, &str); 40] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -218,6 +218,7 @@ const KINDS: [(&str, &str); 39] = [
     ("only", "special"),
     ("counted", "shapes"),
     ("apart", "strided"),
+    ("segments", "shapes"),
 ];
 
 /// Returns what `check.edges` calls the edge of a case.

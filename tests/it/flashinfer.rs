@@ -7,6 +7,7 @@ use crate::workspace::{Ran, Workspace};
 const GEMM: &str = "gemm_n24_k40";
 const NORM: &str = "rmsnorm_h96";
 const DECODE: &str = "gqa_ragged_decode_h4_kv2_d16";
+const PAGED: &str = "gqa_paged_decode_h4_kv2_d16_ps1";
 
 const OPS: &str =
     "# ours\nversion: 1\nops:\n  relu: {torch: relu, inputs: {input: [M, N]}, variants: [v1_baseline]} # kept\n";
@@ -14,7 +15,7 @@ const OPS: &str =
 /// Returns a workspace whose ops.yaml has a comment, with the definitions in a folder of it.
 fn workspace() -> Workspace {
     let workspace = Workspace::with_zygote(OPS);
-    for name in [GEMM, NORM, DECODE] {
+    for name in [GEMM, NORM, DECODE, PAGED] {
         workspace.copy(&format!("tests/flashinfer/definitions/{name}.json"), &format!("defs/{name}.json"));
     }
     workspace.copy("tests/flashinfer/workloads/rmsnorm_h96.jsonl", "rmsnorm.jsonl");
@@ -139,6 +140,28 @@ fn a_constraint_says_a_length_by_another_and_a_decode_is_judged() {
     let ran = workspace.build(&[&format!("{DECODE}:check")]);
     assert_eq!(ran.code, Some(1), "{}", ran.told);
     assert_eq!(workspace.outcome(&format!("{DECODE}/v1_baseline:check")), "mismatch");
+}
+
+#[test]
+fn a_constraint_says_what_the_last_offset_is_and_a_paged_decode_is_judged() {
+    let workspace = workspace();
+    let axes = "--axis batch_size=3 --axis num_pages=9 --axis num_kv_indices=40 --scalar sm_scale=0.25";
+    with_kernel(&workspace, PAGED, axes);
+    let ops = workspace.read("ops.yaml");
+    for line in [
+        "      kv_indptr: {shape: [\"batch_size + 1\"], dtype: int32, init: {offsets: num_kv_indices}}\n",
+        "      kv_indices: {shape: [num_kv_indices], dtype: int32, init: {randint: [0, 2]}}\n",
+    ] {
+        assert!(ops.contains(line), "no `{line}` in\n{ops}");
+    }
+    workspace.edit("ops.yaml", "{randint: [0, 2]}", "{randint: [0, num_pages]}");
+    let ran = workspace.build(&["--phase", "check", PAGED]);
+    assert_eq!(ran.code, Some(0), "{}\n{ops}", ran.told);
+    let kernel = format!("kernels/{PAGED}/v1_baseline.py");
+    workspace.edit(&kernel, "range(first, last, BLOCK)", "range(first, tl.minimum(last, first + 4 * BLOCK), BLOCK)");
+    let ran = workspace.build(&[&format!("{PAGED}:check")]);
+    assert_eq!(ran.code, Some(1), "{}", ran.told);
+    assert_eq!(workspace.outcome(&format!("{PAGED}/v1_baseline:check")), "mismatch");
 }
 
 #[test]

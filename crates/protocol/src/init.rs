@@ -46,6 +46,11 @@ pub enum Init {
         /// One above the greatest.
         high: Quantity,
     },
+    /// In each row integers in ascending order, of which the first is 0 and the last the total: where segments of so many rows begin and end.
+    Offsets {
+        /// The last of them.
+        total: Quantity,
+    },
     /// No two equal, as far as the dtype has so many.
     Unique,
     /// What another init draws, each row in ascending order.

@@ -43,6 +43,11 @@ impl Reader<'_, '_> {
                 self.integers_fit(entry, only, &low, &high);
                 Some(Init::Distinct { low, high })
             }
+            "offsets" => {
+                let total = quantity(&only.node)?;
+                self.total_fits(entry, only, &total);
+                Some(Init::Offsets { total })
+            }
             "constant" => quantity(&only.node).map(|value| Init::Constant { value }),
             "sorted" => {
                 let of = self.init(entry, Some(only.node.get("of")?))?;
@@ -105,6 +110,19 @@ impl Reader<'_, '_> {
             self.fault(only.node.place, &message, "write `[low, high]`; high itself is never drawn");
         }
     }
+
+    fn total_fits(&mut self, entry: &Entry, only: &Entry, total: &Quantity) {
+        let is_count = match total {
+            Quantity::Whole(whole) => *whole >= 0,
+            Quantity::Number(_) => false,
+            Quantity::Of(_) => true,
+        };
+        if !is_count {
+            let message = format!("the last offset of input `{}` is no number of rows", entry.key);
+            let hint = "write the dim that the offsets divide, as in `init: {offsets: T}`";
+            self.fault(only.node.place, &message, hint);
+        }
+    }
 }
 
 fn named_init(word: &str) -> Option<Init> {
@@ -140,7 +158,7 @@ pub(super) fn is_float(init: &Init) -> bool {
 pub(super) fn rank_needed(init: &Init) -> usize {
     match init {
         Init::Triangular { .. } | Init::BlockSparse { .. } | Init::LowRank { .. } | Init::IllConditioned { .. } => 2,
-        Init::Permutation | Init::Distinct { .. } => 1,
+        Init::Permutation | Init::Distinct { .. } | Init::Offsets { .. } => 1,
         Init::Sorted { of } => rank_needed(of).max(1),
         _ => 0,
     }
@@ -155,6 +173,7 @@ pub(super) fn quantities(init: &Init) -> Vec<&Quantity> {
         | Init::Distinct { low: first, high: second }
         | Init::BlockSparse { block: first, density: second } => vec![first, second],
         Init::Constant { value: one }
+        | Init::Offsets { total: one }
         | Init::Mask { p: one }
         | Init::LowRank { rank: one }
         | Init::IllConditioned { condition: one } => vec![one],

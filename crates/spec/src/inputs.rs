@@ -98,7 +98,7 @@ impl Reader<'_, '_> {
         let place = entry.node.get("init").or_else(|| entry.node.get("dtype")).map_or(entry.place, |node| node.place);
         if is_float(&tensor.init) {
             let message = format!("input `{}` is {dtype} and needs an init for integers", tensor.name);
-            self.fault(place, &message, "add `init: {randint: [0, 10]}`, or `constant`, or `ones`");
+            self.fault(place, &message, "add `init: {randint: [0, 10]}`, or `offsets`, `constant`, `ones`");
         }
         if let (Some(node), true) = (entry.node.get("requires_grad"), tensor.requires_grad) {
             let message = format!("input `{}` is {dtype} and has no gradient", tensor.name);

@@ -1144,7 +1144,7 @@ class Growth(TypedDict):
     """Of the work."""
 
 
-Init: TypeAlias = "InitNormal | InitUniform | InitRandint | InitConstant | InitOnes | InitPermutation | InitDistinct | InitUnique | InitSorted | InitMask | InitTriangular | InitBlockSparse | InitLowRank | InitIllConditioned | InitFile"
+Init: TypeAlias = "InitNormal | InitUniform | InitRandint | InitConstant | InitOnes | InitPermutation | InitDistinct | InitOffsets | InitUnique | InitSorted | InitMask | InitTriangular | InitBlockSparse | InitLowRank | InitIllConditioned | InitFile"
 """How the values of an input are drawn."""
 
 
@@ -1226,6 +1226,15 @@ class InitNormal(TypedDict):
     """Its mean."""
     std: Quantity
     """Its standard deviation."""
+
+
+@final
+class InitOffsets(TypedDict):
+    """In each row integers in ascending order, of which the first is 0 and the last the total: where segments of so many rows begin and end."""
+
+    kind: Literal["offsets"]
+    total: Quantity
+    """The last of them."""
 
 
 @final

@@ -260,7 +260,7 @@ def beyond(request: VariantRequest, length: int) -> Iterator[tuple[str, dict[str
 
 def others(declaration: Declaration, name: str, value: object, rank: int) -> list[object]:
     """Returns other values for the argument `name` of the op than `value`, its own or torch's; along another dim only where results can be compared there."""
-    if name in LAUNCHING:
+    if name in LAUNCHING or arguments_compared.is_ignored(declaration, name):
         return []
     if seeds.is_random(declaration):
         return arguments_random.others(declaration, name, value)

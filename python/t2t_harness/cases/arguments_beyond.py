@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import literals, probing
+from t2t_harness.cases import arguments_compared, literals, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -52,7 +52,9 @@ def counts(declaration: Declaration) -> list[str]:
     found = []
     for name, value in declaration["kwargs"].items():
         is_list = isinstance(value, list) and bool(value) and all(type(one) is int for one in value)
-        if name.startswith(NO_COUNTS) or not (type(value) is int or (is_list and name in COUNTS)):
+        if name.startswith(NO_COUNTS) or arguments_compared.is_ignored(declaration, name):
+            continue
+        if not (type(value) is int or (is_list and name in COUNTS)):
             continue
         if (name in COUNTS or not is_of_torch) and most(value) > 0:
             found.append(name)

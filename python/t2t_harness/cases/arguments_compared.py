@@ -81,6 +81,46 @@ NO_NUMBERS = ("dtype", "device", "layout", "generator", "out", "mask", "attn_mas
 """Arguments that are no numbers where they are not none."""
 
 
+def is_ignored(declaration: Declaration, name: str) -> bool:
+    """Tells whether the reference of the op takes an argument `name` and never reads it: it says something to kernels alone, as the length of the longest segment does, and at another value it would not be true. Not where the code cannot be read."""
+    reference = declaration.get("reference")
+    if not reference:
+        return False
+    try:
+        source = Path(reference["root"], reference["file"]).read_bytes()
+    except OSError:
+        return False
+    return name in _ignored(source, reference["name"])
+
+
+@functools.lru_cache(64)
+def _ignored(source: bytes, of: str) -> frozenset[str]:
+    """Returns the parameters that the function `of`, or the class's `forward`, never reads; none where it might by other ways."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return frozenset()
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == of]
+    for owner in (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == of):
+        functions += [one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name in CALLED]
+    if len(functions) != 1:
+        return frozenset()
+    read = {node.id for node in ast.walk(functions[0]) if isinstance(node, ast.Name)}
+    told = functions[0].args
+    return (
+        frozenset()
+        if read & {*ALL_NAMES}
+        else frozenset(one.arg for one in (*told.posonlyargs, *told.args, *told.kwonlyargs) if one.arg not in read)
+    )
+
+
+CALLED = ("forward", "__call__")
+"""Methods by which an instance is called."""
+
+ALL_NAMES = ("locals", "vars", "eval", "exec")
+"""Functions that read what is not named."""
+
+
 @functools.lru_cache(64)
 def is_tensor(source: bytes, name: str) -> bool:
     """Tells whether a function of the source says of its argument `name` that it is a tensor, or none."""

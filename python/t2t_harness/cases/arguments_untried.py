@@ -9,7 +9,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_away, arguments_known, arguments_random, arguments_values, cases, seeds
+from t2t_harness.cases import (
+    arguments_away,
+    arguments_compared,
+    arguments_known,
+    arguments_random,
+    arguments_values,
+    cases,
+    seeds,
+)
 from t2t_harness.op.declaration import tensors
 
 if TYPE_CHECKING:
@@ -94,6 +102,8 @@ def why(request: VariantRequest, name: str, own: Sequence[CaseRow], *, is_asked:
         return "nothing is drawn by it"
     if name in arguments_values.LAUNCHING:
         return "it says how kernels are launched"
+    if arguments_compared.is_ignored(declaration, name):
+        return "the reference does not read it"
     if name in arguments_values.LEFT_ALONE:
         return "results at others cannot be compared"
     if name in arguments_values.OPEN:

@@ -91,8 +91,24 @@ def stepped(declaration: Declaration, binding: Mapping[str, int]) -> dict[str, i
 def taken(declaration: Declaration) -> dict[str, Taken]:
     """Returns the lengths that torch takes, of the dims of which it refuses some; nothing of a dim that has another one in the op's own sizes."""
     sizes = [*declaration["check_sizes"].values(), *declaration["sizes"].values()]
-    known = declaration.get("lengths") or {}
+    known = {**(declaration.get("lengths") or {}), **dict.fromkeys(_ends(declaration), TWO)}
     return {dim: one for dim, one in known.items() if all(lengths.is_taken(one, size.get(dim, 0)) for size in sizes)}
+
+
+TWO: Taken = {"least": 2, "step": 1, "only": [], "divides": None, "within": None}
+"""The lengths of a dim along which offsets lie: one segment has two ends."""
+
+
+def _ends(declaration: Declaration) -> set[str]:
+    """Returns the dims along which offsets lie, as many as there are ends of segments."""
+    lasts = [given["shape"][-1] for given in tensors(declaration) if given["init"]["kind"] == "offsets"]
+    return {length for length in lasts if isinstance(length, str) and length in own_lengths(declaration)}
+
+
+def _segments(declaration: Declaration) -> set[str]:
+    """Returns the dims that say how many segments offsets divide something into."""
+    lasts = [given["shape"][-1] for given in tensors(declaration) if given["init"]["kind"] == "offsets"]
+    return {dim for length in lasts for dim in expression.names(length)}
 
 
 def largest(declaration: Declaration, binding: Mapping[str, int]) -> int:
@@ -129,9 +145,15 @@ def free_lengths(declaration: Declaration) -> dict[str, int]:
 def is_possible(declaration: Declaration, binding: Mapping[str, int]) -> bool:
     """Tells whether every length of every input is valid for these lengths of dims."""
     try:
-        return largest(declaration, binding) >= 0
+        return largest(declaration, binding) >= 0 and has_ends(declaration, binding)
     except expression.Impossible:
         return False
+
+
+def has_ends(declaration: Declaration, binding: Mapping[str, int]) -> bool:
+    """Tells whether all offsets have room for a first and a last one."""
+    lasts = (given["shape"][-1:] for given in tensors(declaration) if given["init"]["kind"] == "offsets")
+    return all(length >= 2 for last in lasts for length in bind_shape(last, binding))
 
 
 def small_lengths(declaration: Declaration, limit: int = INTERPRETER_ELEMENTS) -> dict[str, int]:
@@ -166,7 +188,7 @@ def emptied(declaration: Declaration, free: Sequence[str]) -> str:
     """Returns the dim of `free` that is empty in the case without elements: the first one that the inputs name and that holds no channels, which torch treats in its own ways if there are none, and that no integer of an input points into: on a device torch ends the process where there is nothing to point to."""
     named, channels = dims(declaration), channels_of(declaration)
     free = sorted(free, key=lambda dim: named.index(dim) if dim in named else len(named))
-    held = {*steps(declaration), *taken(declaration), *pointed_into(declaration), *channels}
+    held = {*steps(declaration), *taken(declaration), *pointed_into(declaration), *_segments(declaration), *channels}
     others = [dim for dim in free if dim not in channels]
     return next((dim for dim in free if dim not in held), (others or list(free))[0])
 
@@ -188,6 +210,10 @@ def pointed_into(declaration: Declaration) -> set[str]:
     found: set[str] = set()
     for given in tensors(declaration):
         init = given["init"]["of"] if given["init"]["kind"] == "sorted" else given["init"]
-        bounds = (init["low"], init["high"]) if init["kind"] in ("randint", "distinct") else ()
+        bounds: tuple[object, ...] = ()
+        if init["kind"] in ("randint", "distinct"):
+            bounds = (init["low"], init["high"])
+        elif init["kind"] == "offsets":
+            bounds = (init["total"],)
         found |= {word for bound in bounds if isinstance(bound, str) for word in re.findall(r"[A-Za-z_]\w*", bound)}
     return found

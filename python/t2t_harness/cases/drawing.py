@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         InitLowRank,
         InitMask,
         InitNormal,
+        InitOffsets,
         InitOnes,
         InitPermutation,
         InitRandint,
@@ -45,8 +46,10 @@ def drawn(init: Init, shape: Shape, dtype: torch.dtype, generator: torch.Generat
 
 
 def bounds(init: Init) -> tuple[int, int]:
-    """Returns the least and the greatest integer that the bound `init` of random ones, in order or not, draws."""
+    """Returns the least and the greatest integer that the bound `init` of random ones, in order or not, or of offsets draws."""
     own = init["of"] if init["kind"] == "sorted" else init
+    if own["kind"] == "offsets":
+        return 0, _whole(own["total"])
     if own["kind"] != "randint":
         raise ValueError(f"`{own['kind']}` draws no integers between bounds")
     return int(_number(own["low"])), int(_number(own["high"])) - 1
@@ -151,6 +154,24 @@ def _sorted(
     """What another init draws, each row in ascending order."""
     values = drawn(init["of"], shape, dtype, generator, device)
     return values.sort(dim=-1).values if values.dim() > 0 else values
+
+
+def _offsets(
+    init: InitOffsets, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str
+) -> torch.Tensor:
+    """Each row holds 0, integers in ascending order, and the total: the ends of segments of so many rows, of which some may have none."""
+    import torch
+
+    total = _whole(init["total"])
+    values = torch.randint(0, total + 1, list(shape), generator=generator, device=device).sort(dim=-1).values
+    return between(values, total).to(dtype)
+
+
+def between(values: torch.Tensor, total: int) -> torch.Tensor:
+    """Returns offsets: `values`, which are in ascending order along the last dim, with 0 for the first one of each row and `total` for the last, where there are two."""
+    values[..., -1:] = total
+    values[..., :1] = 0
+    return values
 
 
 def _unique(
@@ -293,6 +314,7 @@ MAKERS: dict[str, Maker] = {
     "permutation": _permutation,
     "distinct": _distinct,
     "sorted": _sorted,
+    "offsets": _offsets,
     "unique": _unique,
     "mask": _mask,
     "triangular": _triangular,

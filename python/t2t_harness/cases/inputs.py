@@ -60,12 +60,13 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
             dense[special] = unusual.planted(dense[special], probing.numbers(declaration, given))
         else:
             whole = probe_indices.within(given, case.binding, probe_indices.whole(declaration))
-            dense[special] = in_order(given, unusual.planted(dense[special], whole))
+            dense[special] = in_order(given, case, unusual.planted(dense[special], whole))
     if case.values == cases.BOUNDS:
         for given in present:
             if given["name"] in probe_indices.bounded(declaration):
                 low, high = drawing.bounds(declared.bind_init(given["init"], case.binding))
-                dense[given["name"]] = unusual_integers.bounds(dense[given["name"]], low, high)
+                far = unusual_integers.bounds(dense[given["name"]], low, high)
+                dense[given["name"]] = in_order(given, case, far)
     if case.values in (cases.PAIRS, cases.CORNERS):
         met = [given for given in present if given["name"] in probing.alike(declaration)]
         numbers = unusual.PAIRED if case.values == cases.PAIRS else unusual.CORNERS
@@ -219,7 +220,7 @@ def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: 
     drawn = _drawn(given, case, shape, device)
     if case.values in unusual.KINDS:
         changed = unusual.KINDS[case.values](drawn) if special and drawn.numel() > 0 else drawn
-        return in_order(given, changed)
+        return in_order(given, case, changed)
     if not cases.random_floats(given, case.dtype):
         return drawn
     if case.values == "large" and given["init"]["kind"] != "uniform":
@@ -241,9 +242,17 @@ def _within(given: TensorInput, values: torch.Tensor) -> torch.Tensor:
     return values.clamp(low, high).where(values.isfinite(), values)
 
 
-def in_order(given: TensorInput, values: torch.Tensor) -> torch.Tensor:
-    """Returns the values of an input along its last dim in order, where it is declared to be so; else as they are."""
-    return values.sort(dim=-1).values if given["init"]["kind"] == "sorted" and values.dim() > 0 else values
+def in_order(given: TensorInput, case: cases.Case, values: torch.Tensor) -> torch.Tensor:
+    """Returns the values of an input along its last dim in order, where it is declared to be so, offsets with their first and last one; else as they are."""
+    if given["init"]["kind"] not in IN_ORDER or values.dim() == 0:
+        return values
+    ordered = values.sort(dim=-1).values
+    init = declared.bind_init(given["init"], case.binding)
+    return drawing.between(ordered, int(init["total"])) if init["kind"] == "offsets" else ordered
+
+
+IN_ORDER = ("sorted", "offsets")
+"""What is declared to be in ascending order."""
 
 
 def _drawn(given: TensorInput, case: cases.Case, shape: Sequence[int], device: str) -> torch.Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import bindings, cases, elementwise, probing
+from t2t_harness.cases import bindings, cases, drawing, elementwise, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import bind_init, tensors
 
@@ -64,7 +64,8 @@ def bounded(declaration: Declaration) -> list[str]:
     found = []
     for given in tensors(declaration):
         init = given["init"]["of"] if given["init"]["kind"] == "sorted" else given["init"]
-        if init["kind"] == "randint" and isinstance(init["high"], str) and given["shape"]:
+        last = init["high"] if init["kind"] == "randint" else init["total"] if init["kind"] == "offsets" else None
+        if isinstance(last, str) and given["shape"]:
             found.append(given["name"])
     return found
 
@@ -113,10 +114,11 @@ def whole(declaration: Declaration) -> list[int]:
 def within(given: TensorInput, binding: Mapping[str, int], wanted: Iterable[int]) -> list[int]:
     """Returns those of the `wanted` numbers, and of the numbers beside them, that a declared input of integers may hold."""
     init = bind_init(given["init"]["of"] if given["init"]["kind"] == "sorted" else given["init"], binding)
-    if init["kind"] != "randint":
+    if init["kind"] not in ("randint", "offsets"):
         # Those that are declared to be distinct would not be so.
         return []
-    low, high = int(init["low"]), int(init["high"])
+    low, last = drawing.bounds(init)
+    high = last + 1
     found = [value for value in wanted if low <= value < high]
     beside = [value + step for value in found for step in (-1, 1) if low <= value + step < high]
     return [*dict.fromkeys([*found, *beside])]

@@ -50,7 +50,7 @@ def ready(
 
 
 def call(op: Declaration, binding: Mapping[str, int], dtype: str, most: int | None = None) -> list[torch.Tensor]:
-    """Returns what the op gives for zeros, within limits where it may make `most` calls of torch.
+    """Returns what the op gives for zeros, and offsets evenly apart, within limits where it may make `most` calls of torch.
 
     Raises what torch raises, `TooMuch`, and TypeError where it returns something else than tensors.
     """
@@ -59,8 +59,7 @@ def call(op: Declaration, binding: Mapping[str, int], dtype: str, most: int | No
     with torch.no_grad(), limited(most):
         function = operation.ready(op, binding, dtype)
         given = inputs(op, binding, dtype)
-        for value in given.values():
-            value.zero_()
+        zero(op, binding, given)
         returned = operation.call(function, op, given, declared.bind_kwargs(op["kwargs"], binding))
     if returned is None and not op["mutates"]:
         raise TypeError("it returns no tensor")
@@ -70,6 +69,22 @@ def call(op: Declaration, binding: Mapping[str, int], dtype: str, most: int | No
 def inputs(op: Declaration, binding: Mapping[str, int], dtype: str) -> dict[str, torch.Tensor]:
     """Returns tensors in the form of the op's inputs, by name, with whatever values they have where they are made."""
     return {one["name"]: _input(one, dtype, binding) for one in declared.tensors(op)}
+
+
+def zero(op: Declaration, binding: Mapping[str, int], given: Mapping[str, torch.Tensor]) -> None:
+    """Makes each of the inputs `given`, by name, zeros: they tell no expected value. Offsets, and integers that are declared to be in order, are evenly apart: between zeros there would be no row, and the op would do nothing."""
+    for one in declared.tensors(op):
+        value = given[one["name"]].zero_()
+        init = declared.bind_init(one["init"], binding)
+        of = init["of"] if init["kind"] == "sorted" else init
+        first, last = 0, 0
+        if of["kind"] == "offsets":
+            last = int(of["total"])
+        elif of["kind"] == "randint" and init is not of:
+            first, last = int(of["low"]), int(of["high"]) - 1
+        count = value.shape[-1] if value.dim() else 0
+        for place in range(count if last > first else 0):
+            value[..., place] = first + (last - first) * place // max(count - 1, 1)
 
 
 def _input(one: TensorInput, dtype: str, binding: Mapping[str, int]) -> torch.Tensor:

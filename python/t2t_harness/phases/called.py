@@ -20,7 +20,7 @@ from t2t_harness.faults import bounds, failure, order
 from t2t_harness.judging import autograd, caller, guards, kept, oracle, progress, watch
 from t2t_harness.measuring import spans
 from t2t_harness.op import declaration as declared
-from t2t_harness.op import module_state, operation
+from t2t_harness.op import module_state, operation, valueless
 from t2t_harness.op import results as results_of
 from t2t_harness.phases import other_calls, returned, weights
 from t2t_harness.triton import launchers, launching, refusals, stage
@@ -95,15 +95,16 @@ class Bench:
 
 
 def own_operations(declaration: Declaration) -> frozenset[str]:
-    """Returns what watch.own_operations says of the op, on zeros in the form of its smallest declared case; nothing where
+    """Returns what watch.own_operations says of the op, on what `valueless.zero` makes in the form of its smallest declared case; nothing where
     torch refuses."""
     listed = cases.declared_cases(declaration)
     if not listed:
         return frozenset()
     case = min(listed, key=lambda case: cases.elements(declaration, case))
     try:
-        # Zeros tell no expected value, and tensors without values would import torch's compiler, which takes seconds.
-        made = {name: value.zero_() for name, value in inputs.unfilled(declaration, case).items()}
+        # Tensors without values would import torch's compiler, which takes seconds.
+        made = inputs.unfilled(declaration, case)
+        valueless.zero(declaration, case.binding, made)
         kwargs = inputs.kwargs_of(declaration, case)
         function = operation.ready(declaration, case.binding, case.dtype)
         return watch.own_operations(lambda: operation.call(function, declaration, made, kwargs), allowed(declaration))

@@ -96,6 +96,8 @@ def whole(asked: dict[str, Any], axes: Sizes, place: str) -> dict[str, int]:
         except SyntaxError as error:
             raise Refused(of, f"`{constraint}` is no expression of Python") from error
         names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        if says_offsets(tree.body, asked["offsets"]):
+            continue
         if values := sorted(names & inputs):
             raise Refused(of, f"`{constraint}` is about the values of `{values[0]}`, which t2t draws without it")
         if unknown := sorted(names - set(lengths)):
@@ -112,6 +114,13 @@ def whole(asked: dict[str, Any], axes: Sizes, place: str) -> dict[str, int]:
     return lengths
 
 
+def says_offsets(said: ast.expr, offsets: dict[str, str]) -> bool:
+    """Tells whether a constraint says which axis the last of an input's offsets is, and nothing else: they are drawn so."""
+    names = {node.id for node in ast.walk(said) if isinstance(node, ast.Name)}
+    is_equal = isinstance(said, ast.Compare) and len(said.ops) == 1 and isinstance(said.ops[0], ast.Eq)
+    return is_equal and any(names == {name, axis} for name, axis in offsets.items())
+
+
 def elements(shape: list[str], lengths: Sizes) -> int:
     count = 1
     for axis in shape:
@@ -119,12 +128,16 @@ def elements(shape: list[str], lengths: Sizes) -> int:
     return count
 
 
-def drawn(one: dict[str, Any], lengths: Sizes, generator: torch.Generator) -> torch.Tensor:
-    """Draws a tensor as the op's cases will: normal values, or integers 0 and 1."""
+def drawn(one: dict[str, Any], lengths: Sizes, last: int | None, generator: torch.Generator) -> torch.Tensor:
+    """Draws a tensor as the op's cases will: normal values, or integers 0 and 1; where the `last` one is told, offsets from 0 to that."""
     shape, dtype = [lengths[axis] for axis in one["shape"]], getattr(torch, one["dtype"])
     if dtype.is_floating_point:
         return torch.randn(shape, generator=generator).to(dtype)
-    return torch.randint(0, 2, shape, generator=generator).to(dtype)
+    if last is None:
+        return torch.randint(0, 2, shape, generator=generator).to(dtype)
+    values = torch.randint(0, last + 1, shape, generator=generator).sort().values
+    values[-1:], values[:1] = last, 0
+    return values.to(dtype)
 
 
 def results(returned: Any, outputs: list[dict[str, Any]]) -> list[Any]:
@@ -174,7 +187,8 @@ def tried(asked: dict[str, Any]) -> dict[str, Any]:
     if count > MOST:
         raise Refused("axes", f"its tensors have {count} elements at the smallest size: too many to try the reference")
     generator = torch.Generator().manual_seed(42)
-    before = {one["name"]: drawn(one, lengths, generator) for one in tensors}
+    lasts = {name: lengths[axis] for name, axis in asked["offsets"].items()}
+    before = {one["name"]: drawn(one, lengths, lasts.get(one["name"]), generator) for one in tensors}
 
     def call(seed: int) -> tuple[Any, dict[str, torch.Tensor]]:
         inputs = {name: value.clone() for name, value in before.items()}

@@ -161,14 +161,15 @@ impl Given {
             "fixed": self.definition.fixed(),
             "derived": self.definition.derived(),
             "constraints": self.definition.constraints,
+            "offsets": self.definition.offsets(),
             "sizes": sizes,
             "trial": self.sizes.check[0].1,
             "scalars": self.scalars,
         })
     }
 
-    /// Returns the lengths of an input as ops.yaml has them: those of const axes as numbers, which no case changes.
-    fn lengths(&self, tensor: &Tensor) -> Vec<Value> {
+    /// Returns the lengths of axes as ops.yaml has them: those of const axes as numbers, which no case changes.
+    fn lengths(&self, axes: &[String]) -> Vec<Value> {
         let derived = self.definition.derived();
         let fixed = self.definition.fixed();
         let length = |axis: &String| match (fixed.get(axis.as_str()), derived.get(axis.as_str())) {
@@ -176,7 +177,18 @@ impl Given {
             (None, Some(said)) => json!(definition::with_numbers(said, &fixed)),
             (None, None) => json!(axis),
         };
-        tensor.shape.iter().flatten().map(length).collect()
+        axes.iter().map(length).collect()
+    }
+
+    /// Returns how the values of an input are drawn, where that must be said.
+    fn init(&self, name: &str, tensor: &Tensor) -> Option<String> {
+        match self.definition.offsets().get(name) {
+            Some(axis) => {
+                let total = self.lengths(&[(*axis).to_owned()]).remove(0);
+                Some(format!("{{offsets: {}}}", entry::flow(&total)))
+            }
+            None => init(&tensor.dtype).map(str::to_owned),
+        }
     }
 
     /// Returns the text of the op's entry in ops.yaml, its key without indentation.
@@ -190,11 +202,12 @@ impl Given {
                 let _ = writeln!(text, "    {name}: {{scalar: {}}}", entry::flow(value));
                 continue;
             }
-            let mut written = format!("shape: {}", entry::flow(&json!(self.lengths(tensor))));
+            let mut written =
+                format!("shape: {}", entry::flow(&json!(self.lengths(tensor.shape.as_deref().unwrap_or_default()))));
             if tensor.dtype != main {
                 let _ = write!(written, ", dtype: {}", tensor.dtype);
             }
-            if let Some(init) = init(&tensor.dtype) {
+            if let Some(init) = self.init(name, tensor) {
                 let _ = write!(written, ", init: {init}");
             }
             let _ = writeln!(text, "    {name}: {{{written}}}");
@@ -226,7 +239,12 @@ impl Given {
     /// Returns the var axes that are dims of the op: those that inputs have and no constraint says.
     fn free(&self) -> Vec<&str> {
         let derived = self.definition.derived();
-        let lengths = self.definition.inputs.0.iter().flat_map(|(_, tensor)| self.lengths(tensor));
+        let lengths = self
+            .definition
+            .inputs
+            .0
+            .iter()
+            .flat_map(|(_, tensor)| self.lengths(tensor.shape.as_deref().unwrap_or_default()));
         let names: Vec<String> =
             lengths.filter_map(|length| length.as_str().map(definition::names)).flatten().collect();
         let is_free = |axis: &&str| !derived.contains_key(axis) && names.iter().any(|name| name == axis);

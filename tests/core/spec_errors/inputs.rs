@@ -31,7 +31,7 @@ error: ops.yaml:7:34: op `gather`: input `index` is int64 and needs an init for 
   |
 7 |       index: {shape: [M], dtype: int64, requires_grad: true}
   |                                  ^
-hint: add `init: {randint: [0, 10]}`, or `constant`, or `ones`
+hint: add `init: {randint: [0, 10]}`, or `offsets`, `constant`, `ones`
 
 error: ops.yaml:7:56: op `gather`: input `index` is int64 and has no gradient
   |
@@ -68,6 +68,41 @@ error: ops.yaml:11:15: op `gather`: no input is called `inptu`
 11 |     mutates: [inptu]
    |               ^
 hint: did you mean `input`?
+";
+    refused(text, expected);
+}
+
+#[test]
+fn offsets_end_at_a_number_of_rows() {
+    let text = "\
+version: 1
+ops:
+  segments:
+    torch: torch.add
+    inputs:
+      input: {shape: [B+1], dtype: int32, init: {offsets: 7.5}}
+      other: {shape: [B+1], init: {offsets: -1}, dtype: int64}
+      third: {shape: [], dtype: int32, init: {offsets: B}}
+    bench: {sizes: {small: 4}}
+";
+    let expected = "\
+error: ops.yaml:6:59: op `segments`: the last offset of input `input` is no number of rows
+  |
+6 |       input: {shape: [B+1], dtype: int32, init: {offsets: 7.5}}
+  |                                                           ^
+hint: write the dim that the offsets divide, as in `init: {offsets: T}`
+
+error: ops.yaml:7:45: op `segments`: the last offset of input `other` is no number of rows
+  |
+7 |       other: {shape: [B+1], init: {offsets: -1}, dtype: int64}
+  |                                             ^
+hint: write the dim that the offsets divide, as in `init: {offsets: T}`
+
+error: ops.yaml:8:46: op `segments`: the init of input `third` needs 1 dims or more, and it has 0
+  |
+8 |       third: {shape: [], dtype: int32, init: {offsets: B}}
+  |                                              ^
+hint: give it another `init`, or another shape
 ";
     refused(text, expected);
 }

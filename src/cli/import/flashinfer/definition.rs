@@ -199,11 +199,7 @@ impl Definition {
         let vars = self.vars();
         let mut derived: BTreeMap<&str, String> = BTreeMap::new();
         for constraint in self.constraints.iter().flatten() {
-            let Some((left, right)) = constraint.split_once("==").map(|(left, right)| (left.trim(), right.trim()))
-            else {
-                continue;
-            };
-            for (axis, said) in [(left, right), (right, left)] {
+            for (axis, said) in sides(constraint).into_iter().flatten() {
                 let names = names(said);
                 let is_axis =
                     |name: &&str| *name != axis && self.axes.get(name).is_some() && !derived.contains_key(name);
@@ -219,6 +215,25 @@ impl Definition {
         }
         derived
     }
+
+    /// Returns the inputs that are offsets, each with the axis that the last of them is: `total == indptr[-1].item()` says so.
+    pub(super) fn offsets(&self) -> BTreeMap<&str, &str> {
+        let sides = self.constraints.iter().flatten().filter_map(|constraint| sides(constraint)).flatten();
+        let one = |(axis, said): (&str, &str)| {
+            let said = said.strip_suffix(".item()").unwrap_or(said);
+            let (name, tensor) = self.inputs.0.iter().find(|(name, _)| said.strip_prefix(name) == Some("[-1]"))?;
+            let (axis, _) = self.axes.0.iter().find(|(other, _)| other == axis)?;
+            let is_row = tensor.shape.as_ref().is_some_and(|shape| shape.len() == 1) && tensor.dtype.contains("int");
+            is_row.then_some((name.as_str(), axis.as_str()))
+        };
+        sides.filter_map(one).collect()
+    }
+}
+
+/// Returns the two sides of a constraint that says that they are equal, each before the other.
+fn sides(constraint: &str) -> Option<[(&str, &str); 2]> {
+    let (left, right) = constraint.split_once("==").map(|(left, right)| (left.trim(), right.trim()))?;
+    Some([(left, right), (right, left)])
 }
 
 /// Returns the names in an expression.
@@ -282,6 +297,19 @@ mod tests {
             "rows=wide"
         );
         assert_eq!(derived(&["ends == rows + 1", "rows == 7"]), "ends=rows + 1");
+    }
+
+    #[test]
+    fn offsets_are_the_inputs_whose_last_one_is_an_axis() {
+        let offsets = |constraint: &str| {
+            let made = definition(|value| value["constraints"] = json!([constraint])).unwrap();
+            made.offsets().into_iter().map(|(name, axis)| format!("{name}={axis}")).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(offsets("rows == ends_of[-1].item()"), "ends_of=rows");
+        assert_eq!(offsets("ends_of[-1] == wide"), "ends_of=wide");
+        for other in ["rows == ends_of[0].item()", "rows <= ends_of[-1].item()", "7 == ends_of[-1]", "rows == x[-1]"] {
+            assert_eq!(offsets(other), "");
+        }
     }
 
     #[test]
