@@ -185,12 +185,14 @@ def _odd(declaration: Declaration, binding: Mapping[str, int]) -> dict[str, int]
 
 
 def emptied(declaration: Declaration, free: Sequence[str]) -> str:
-    """Returns the dim of `free` that is empty in the case without elements: the first one that the inputs name and that holds no channels, which torch treats in its own ways if there are none, and that no integer of an input points into: on a device torch ends the process where there is nothing to point to."""
+    """Returns the dim of `free` that is empty in the case without elements: the first one that the inputs name and that holds no channels, which torch treats in its own ways if there are none, that no integer of an input points into: on a device torch ends the process where there is nothing to point to; and that no shape wants to be longer, as `N - 3` does."""
     named, channels = dims(declaration), channels_of(declaration)
     free = sorted(free, key=lambda dim: named.index(dim) if dim in named else len(named))
     held = {*steps(declaration), *taken(declaration), *pointed_into(declaration), *_segments(declaration), *channels}
     others = [dim for dim in free if dim not in channels]
-    return next((dim for dim in free if dim not in held), (others or list(free))[0])
+    own = smallest(declaration)
+    possible = [dim for dim in free if dim not in held and is_possible(declaration, {**own, dim: 0})]
+    return next(iter((*possible, *others, *free)))
 
 
 def channels_of(declaration: Declaration) -> set[str]:

@@ -147,7 +147,7 @@ class Case:
     init: dict[str, object] | None = None
     """In the place of the declared arguments of a reference's constructor."""
     is_again: bool = False
-    """Whether a class was called once before, on the same inputs: what it keeps then counts."""
+    """Whether a class was called once before, on the same inputs where `before` says nothing else: what it keeps then counts."""
     before: dict[str, int] | None = None
     """The lengths that it was called with before, where those were others."""
     has_own_budget: bool = False

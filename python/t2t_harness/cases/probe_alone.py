@@ -1,4 +1,4 @@
-"""Probes in which one thing alone differs that is else as all the rest is: how gradients lie that flow in, an input that is zero throughout, rows that are one row, dims that are all of one length. They take no other's place. Nothing here makes values."""
+"""Probes in which one thing alone differs that is else as all the rest is: how gradients lie that flow in, an input that is zero throughout, rows that are one row or lie further apart, dims that are all of one length. They take no other's place. Nothing here makes values."""
 
 from __future__ import annotations
 

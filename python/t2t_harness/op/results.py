@@ -58,15 +58,19 @@ def listed(returned: object, ignored: Container[int] = ()) -> list[object]:
     return apart(returned, ignored).values
 
 
+class NoTensor(TypeError):
+    """A call returned something that would not be compared."""
+
+
 def tensors(returned: Results) -> list[torch.Tensor]:
-    """Returns the values, all of which must be tensors. Raises TypeError where one is none: it would not be compared."""
+    """Returns the values, all of which must be tensors. Raises NoTensor where one is none."""
     import torch
 
     found: list[torch.Tensor] = []
     for one in returned.values:
         if not isinstance(one, torch.Tensor):
             name = type(one).__qualname__
-            raise TypeError(f"it returns a `{name}`: tensors are compared, alone or in tuples and dicts of them")
+            raise NoTensor(f"it returns a `{name}`: tensors are compared, alone or in tuples and dicts of them")
         found.append(one)
     return found
 

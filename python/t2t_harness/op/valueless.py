@@ -23,6 +23,10 @@ MOST_BYTES = 1 << 26
 """Tensors with values may have so many bytes at lengths that nobody declares."""
 
 
+NOTHING = "it returns no tensor"
+"""What is said of an op that has no result."""
+
+
 class TooMuch(Exception):
     """A call with values takes more calls of torch, or more memory, than it may."""
 
@@ -52,7 +56,7 @@ def ready(
 def call(op: Declaration, binding: Mapping[str, int], dtype: str, most: int | None = None) -> list[torch.Tensor]:
     """Returns what the op gives for zeros, and offsets evenly apart, within limits where it may make `most` calls of torch.
 
-    Raises what torch raises, `TooMuch`, and TypeError where it returns something else than tensors.
+    Raises what torch raises, `TooMuch`, and `results.NoTensor` where it returns something else than tensors.
     """
     import torch
 
@@ -61,9 +65,10 @@ def call(op: Declaration, binding: Mapping[str, int], dtype: str, most: int | No
         given = inputs(op, binding, dtype)
         zero(op, binding, given)
         returned = operation.call(function, op, given, declared.bind_kwargs(op["kwargs"], binding))
-    if returned is None and not op["mutates"]:
-        raise TypeError("it returns no tensor")
-    return results.tensors(results.apart(returned))
+    found = results.tensors(results.apart(returned))
+    if not found and not op["mutates"]:
+        raise results.NoTensor(NOTHING)
+    return found
 
 
 def inputs(op: Declaration, binding: Mapping[str, int], dtype: str) -> dict[str, torch.Tensor]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from t2t_harness.judging import comparing, random_ops
-from t2t_harness.op import access, aten, declaration, docstring, expression, lengths, operation
+from t2t_harness.op import access, aten, declaration, docstring, expression, lengths, operation, results, valueless
 from t2t_harness.op.rule import Operand
 from t2t_harness.phases.traced import Tracer, Unfit
 
@@ -111,6 +111,8 @@ def analysis(op: Declaration, catalogue: Catalogue, tracer: Tracer) -> Analysis:
     entry: Entry = {} if op["torch"] is None else _catalogue_entry(op["torch"], catalogue)
     traces = {name: tracer.at(binding, name) for name, binding in op["sizes"].items()}
     first = next(iter(traces.values()))
+    if first.blocked is not None and tracer.values is None:
+        tracer.require_tensors()
     _judged_by(op, next(iter(traces)), first)
     patterns = access.patterns(first)
     own = entry.get("access") or access.class_of(first, patterns)
@@ -145,7 +147,8 @@ def _reply(outcome: ReplyOutcome, documents: Documents) -> Reply:
 def _failure(unfit: Unfit) -> AnalysisFailure:
     cause = unfit.__cause__
     message = re.sub(r"0x[0-9a-f]{6,}", "0x…", str(cause)).replace("FakeTensor", "Tensor")[:2000]
-    told: AnalysisFailure = {"class": type(cause).__name__, "message": message, "size": unfit.size}
+    kind = TypeError if isinstance(cause, results.NoTensor) else type(cause)
+    told: AnalysisFailure = {"class": kind.__name__, "message": message, "size": unfit.size}
     if unfit.hint is not None:
         told["hint"] = unfit.hint
     return told
@@ -155,9 +158,8 @@ def _judged_by(op: Declaration, size: str, found: aten.Trace) -> None:
     """Raise `Unfit` where no kernel can be judged by what torch does: it returns no tensor, it draws random numbers and
     the op does not say what must hold of them, or the op names other outputs than torch returns."""
     if found.outputs == () and not op["mutates"]:
-        raise Unfit(size, "end it with `return`, or name what it changes in `mutates`") from TypeError(
-            "it returns no tensor"
-        )
+        hint = "end it with `return`, or name what it changes in `mutates`"
+        raise Unfit(size, hint) from results.NoTensor(valueless.NOTHING)
     try:
         random_ops.refuse(op, found.random, found.blocked is not None)
         if found.outputs is not None:

@@ -128,7 +128,8 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     if trial.request["lane"] == "interpreter" and facts is not None and "binding" in facts:
         case = cases.as_told(trial.declaration, case, facts["binding"])
         trial.smaller.append(case.name)
-    if case.weights:
+    has_weights = bool(case.weights)
+    if has_weights:
         names = facts.get("drawn") if facts is not None else None
         case = replace(case, weights=tuple(map(str, names or ())))
     is_running = trial.told.state["running"] == case.name
@@ -175,7 +176,7 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     if facts is None:
         absent(trial, case, row)
     elif facts["status"] == "not-judged":
-        is_open = case.is_changed or case.init is not None or case.name.startswith(f"edge/{cases.WEIGHTS}/")
+        is_open = case.is_changed or case.init is not None or has_weights
         row |= {"verdict": "dropped" if is_open else "not-judged", "reason": facts["reason"]}
     else:
         finding = findings.find(trial, case, position, row, facts, given, right)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from t2t_harness.op import aten, declaration, expression, operation, valueless
+from t2t_harness.op import aten, declaration, expression, operation, results, valueless
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration
@@ -74,6 +74,15 @@ class Tracer:
         except Exception:
             return None
         return self._untraced()
+
+    def require_tensors(self) -> None:
+        """Raises `Unfit` where the call with values returns something else than tensors, which is not seen where it is not followed to its end. What else it raises is no matter of its result."""
+        try:
+            valueless.call(self.op, self.smallest, self.dtype, MOST_CALLS)
+        except results.NoTensor as refusal:
+            raise Unfit(None) from refusal
+        except Exception:
+            return
 
     @property
     def dtype(self) -> str:

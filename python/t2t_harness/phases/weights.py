@@ -1,4 +1,4 @@
-"""How a wrapper that is a class is constructed in a case, and the weights that it has: its constructor's, or other ones, which the reference has then, too."""
+"""What a case asks of a wrapper that is a class: to be constructed with other arguments, or to have other weights than its constructor's, which the reference has then, too."""
 
 from __future__ import annotations
 

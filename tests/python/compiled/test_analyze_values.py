@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from test_analyze import DIMS, MN, M, N, request
 
+from t2t_harness.phases.analyze import _exponent as growing
 from t2t_harness.phases.analyze import analyze
 
 CONSTRUCTORS = {
@@ -73,6 +74,24 @@ def test_a_reference_that_computes_without_torch_is_taken_and_nothing_else_is_kn
 def test_what_is_refused_with_values_too_is_rejected_by_those_words(tmp_path: Path) -> None:
     failure = analyze(referring(tmp_path, NUMPY.replace("% 2", "> 1"), "medians"))["documents"]["failure"]
     assert failure == {"class": "ValueError", "message": "an even number of columns is wanted", "size": "small"}
+
+
+@pytest.mark.parametrize(
+    ("returned", "said"),
+    [("float(x.sum())", "it returns a `float`"), ("(float(x.sum()), x.shape[0])", "it returns no tensor")],
+    ids=["a number", "numbers"],
+)
+def test_a_reference_whose_result_is_no_tensor_is_rejected(tmp_path: Path, returned: str, said: str) -> None:
+    text = f"def summed(x):\n    return {returned}\n"
+    failure = analyze(referring(tmp_path, text, "summed"))["documents"]["failure"]
+    assert failure["class"] == "TypeError" and failure["message"].startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("once", "twice", "exponent"), [(4, 8, 1.0), (4, 32, 3.0), (8, 4, -1.0), (0, 0, 0.0), (0, 4, None), (None, 4, None)]
+)
+def test_work_may_fall_where_a_dim_grows(once: int | None, twice: int | None, exponent: float | None) -> None:
+    assert growing(once, twice) == exponent
 
 
 def test_a_size_that_alone_is_refused_is_named(tmp_path: Path) -> None:

@@ -239,6 +239,30 @@ def test_the_first_configuration_alone_is_compiled_where_no_other_is_asked_for(w
     assert {(one["config"]["BLOCK"], one["config"]["num_warps"]) for one in document["launches"]} == {(128, 1)}
 
 
+def test_a_kernel_that_takes_a_tuple_of_tensors_is_compiled(workspace: Workspace) -> None:
+    source = (
+        HEAD
+        + """
+
+@triton.jit
+def sum_kernel(parts, o_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    first, second = tl.load(parts[0] + offsets, mask=offsets < n), tl.load(parts[1] + offsets, mask=offsets < n)
+    tl.store(o_ptr + offsets, first + second, mask=offsets < n)
+
+
+def triton_op(input):
+    x = input.contiguous()
+    out = torch.empty_like(x)
+    if out.numel():
+        sum_kernel[(triton.cdiv(out.numel(), 64),)]((x, x), out, out.numel(), BLOCK=64)
+    return out
+"""
+    )
+    document = launches(workspace.compile(source)[0])
+    assert document["coverage"] == "full" and document["launches"]
+
+
 def test_every_configuration_is_compiled_at_declared_sizes_and_the_first_at_edges(workspace: Workspace) -> None:
     document = launches(workspace.compile(TUNED)[0])
     assert document["coverage"] == "full"

@@ -191,6 +191,18 @@ def test_a_module_that_is_right_in_each_call_passes(tmp_path: Path) -> None:
     require_passed(tmp_path / "trained", scaled(tmp_path, backward=True), SCALED)
 
 
+def test_weights_of_other_names_are_not_changed_between_calls(tmp_path: Path) -> None:
+    # What torch's instance has under no such name cannot be given to the kernel's.
+    documents = check(tmp_path / "own", scaled(tmp_path), SCALED.replace("self.scale", "self.factor"))
+    assert documents["verdict"]["verdict"] == "passed", documents["evidence"]["failure"]
+    documents = check(
+        tmp_path / "trained", scaled(tmp_path, backward=True), SCALED.replace("self.scale", "self.factor")
+    )
+    rows = {row["name"]: row for row in documents["evidence"]["cases"]}
+    row = rows["edge/again[weights]/float32"]
+    assert (row["verdict"], row["reason"]) == ("dropped", "the kernel's class holds other tensors than the reference")
+
+
 @pytest.mark.parametrize(("written", "instead", "case"), CALLS.values(), ids=CALLS)
 def test_a_module_that_is_right_in_the_first_call_alone_is_seen(
     tmp_path: Path, written: str, instead: str, case: str | None

@@ -9,7 +9,9 @@ import pytest
 import torch
 from checks import both_tests, declared, tensor
 
+from t2t_harness.cases.cases import Case
 from t2t_harness.faults import declining
+from t2t_harness.judging import refusal
 
 SUM = """
 @triton.jit
@@ -201,3 +203,21 @@ def raised(function: Callable[..., None]) -> BaseException:
         assert error.__traceback__ is not None
         return error.with_traceback(error.__traceback__.tb_next)
     pytest.fail("nothing was raised")
+
+
+@pytest.mark.parametrize(
+    ("name", "length", "expected"),
+    [
+        ("edge/off-block[N=257]/float32", 257, True),
+        ("edge/off-block[N=65]/float32", 65, False),
+        ("edge/transposed/float32", 257, False),
+    ],
+    ids=["beyond all sizes", "within them", "no edge of a block"],
+)
+def test_a_length_beyond_all_sizes_may_be_refused(name: str, length: int, expected: bool) -> None:
+    op = declared("torch.exp", [tensor("input", ["M", "N"])], {"M": 4, "N": 32})
+    case = Case(name, "edge", "float32", {"M": 2, "N": length})
+    facts: Any = {"failure": {"class": "exception"}, "is_deliberate": False}
+    assert refusal.is_refusal(op, case, facts) is expected
+    facts["failure"]["class"] = "mismatch"
+    assert not refusal.is_refusal(op, case, facts)

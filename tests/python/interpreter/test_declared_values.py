@@ -13,6 +13,7 @@ from t2t_harness.cases import bindings, cases, inputs, seeds
 from t2t_harness.cases.cases import Case
 from t2t_harness.judging import oracle, origin, widening
 from t2t_harness.measuring import timing
+from t2t_harness.phases import measured, sample
 
 OFFSETS = {"kind": "sorted", "of": {"kind": "randint", "low": 0, "high": "T + 1"}}
 
@@ -49,6 +50,25 @@ def test_what_is_never_zero_is_never_near_it(values: str) -> None:
     # What torch's functions are drawn for says nothing of what they take.
     op = declared("torch.exp", [given], {"M": 5, "N": 19})
     assert not 0.5 <= float(inputs.make_inputs(op, case)["x"].abs().min()) <= 2.0 or values == "offset"
+
+
+def test_torch_that_refuses_the_inputs_of_a_timed_call_is_told_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise oracle.Refused("torch refuses: IndexError: index 7 is out of bounds")
+
+    facts = {"size": "large", "case": {}, "samples": [{"state": {"run": 0}}], "untimed": True}
+    monkeypatch.setattr(measured, "figures", lambda *_: None)
+    monkeypatch.setattr(timing, "timed_cases", lambda _: ["large"])
+    monkeypatch.setattr(sample, "kept_facts", lambda _: [facts])
+    monkeypatch.setattr(cases, "from_facts", lambda _: None)
+    monkeypatch.setattr(sample, "wrong", refuse)
+    reply = sample.judge_sample({"sample": str(tmp_path), "bench": {}, "root": str(tmp_path), "lane": "interpreter"})
+    failure = reply["documents"]["failure"]
+    assert failure["class"] == "exception"
+    assert failure["message"].startswith("torch refuses the inputs of a timed call, which an `init` draws: ")
+    assert "index 7 is out of bounds" in failure["message"]
 
 
 def test_those_that_ops_yaml_has_ask_for_a_gradient_are_all_that_do() -> None:

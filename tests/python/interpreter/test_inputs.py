@@ -251,6 +251,12 @@ def test_integers_in_order_stay_so_in_every_case() -> None:
         assert bool((made.diff(dim=-1) >= 0).all()), case.name
 
 
+def test_another_dim_is_empty_where_the_first_one_must_be_longer() -> None:
+    op = declared("", [tensor("x", ["N", "D"]), tensor("y", ["N - 3", "D"])], {"N": 12, "D": 8})
+    empty = next(case for case in cases.fixed_edges(op) if case.name == "edge/empty/float32")
+    assert empty.binding["D"] == 0 and empty.binding["N"] > 3
+
+
 def test_values_may_come_from_a_file(tmp_path: Path) -> None:
     stored = torch.arange(12.0).reshape(3, 4)
     save_file({"weight": stored}, str(tmp_path / "x.safetensors"))
