@@ -178,7 +178,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 40] = [
+const KINDS: [(&str, &str); 42] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -219,6 +219,8 @@ const KINDS: [(&str, &str); 40] = [
     ("counted", "shapes"),
     ("apart", "strided"),
     ("segments", "shapes"),
+    ("evaluation", "kwargs"),
+    ("halves", "zeros"),
 ];
 
 /// Returns what `check.edges` calls the edge of a case.

@@ -55,6 +55,44 @@ DECIDED = 4
 """So many numbers that a reference decides by are taken."""
 
 
+ROUNDING = (
+    "round",
+    "round_",
+    "rint",
+    "rint_",
+    "fake_quantize_per_tensor_affine",
+    "fake_quantize_per_channel_affine",
+    "quantize",
+)
+"""What rounds to whole numbers, by name."""
+
+
+def rounds(declaration: Declaration) -> bool:
+    """Tells whether the code of the op's reference rounds numbers, or the function of torch does."""
+    reference = declaration.get("reference")
+    if not reference:
+        return str(declaration.get("torch") or "").rpartition(".")[2] in ROUNDING
+    try:
+        return _rounds(Path(reference["root"], reference["file"]).read_bytes())
+    except OSError:
+        return False
+
+
+@functools.lru_cache(64)
+def _rounds(source: bytes) -> bool:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+    called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    names = {
+        one.attr if isinstance(one, ast.Attribute) else one.id
+        for one in called
+        if isinstance(one, ast.Attribute | ast.Name)
+    }
+    return not names.isdisjoint(ROUNDING)
+
+
 def decided(declaration: Declaration) -> list[float]:
     """Returns the fractions that the code of the op's reference compares something with, or holds it between; of a function of torch's none."""
     reference = declaration.get("reference")

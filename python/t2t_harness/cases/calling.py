@@ -50,7 +50,9 @@ def arranged_for(
     if inspect.isclass(entry):
         device = "cuda" if request["lane"] == "cuda" else None
         with stage.pretending(request["lane"]):
-            found = operation.instance(entry, declaration, case.binding, case.dtype, device, case.init)
+            found = operation.instance(
+                entry, declaration, case.binding, case.dtype, device, case.init, evaluates=case.evaluates
+            )
     told = methods.of(found, variant)
     if told is not None:
         return of_operator(found, told, declaration, case, given, label)

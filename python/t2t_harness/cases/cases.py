@@ -150,6 +150,8 @@ class Case:
     """Whether a class was called once before, on the same inputs where `before` says nothing else: what it keeps then counts."""
     before: dict[str, int] | None = None
     """The lengths that it was called with before, where those were others."""
+    evaluates: bool = False
+    """Whether a module is in the mode of evaluation, and not as it is constructed."""
     has_own_budget: bool = False
     """Whether it is a probe that does not take from what the others may do."""
     salt: str = ""

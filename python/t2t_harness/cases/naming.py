@@ -86,6 +86,7 @@ def kind(case: Case) -> str:
         "" if case.layout is None else f"{case.layout} inputs" if case.of is None else f"`{case.of}` {case.layout}",
         SPECIAL.get(case.values, ""),
         "a broadcast input" if case.broadcast else "",
+        "the module in evaluation" if case.evaluates else "",
     ]
     words = [word for word in special if word]
     return f"{case.kind} case" + (f" with {' and '.join(words)}" if words else "")

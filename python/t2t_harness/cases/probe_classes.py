@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 OTHERS = 2
 """So many other values are tried of one argument of a constructor."""
 
+EVALUATION = "evaluation"
+"""What a case is called in which a class is in that mode."""
+
 LONGER = 9
 """How long dims are in a call that follows one with shorter ones."""
 
@@ -35,7 +38,7 @@ def classes(declaration: Declaration) -> Iterator[Case]:
         return
     found = [*weights(declaration)]
     if not seeds.is_random(declaration):
-        found += [*again(declaration), *inits(declaration)]
+        found += [*again(declaration), *evaluation(declaration), *inits(declaration)]
     yield from (replace(case, has_own_budget=True) for case in found)
 
 
@@ -56,6 +59,14 @@ def again(declaration: Declaration) -> Iterator[Case]:
             # What is not trained may be kept in another form.
             yield probing.probe(declaration, stepped, small, is_again=True, weights=(cases.ALL,))
         yield from longer(declaration, small)
+
+
+def evaluation(declaration: Declaration) -> Iterator[Case]:
+    """Yields a case in which the module is in evaluation, and one in which its parameters and buffers have other values, too: what it was trained with is what counts then."""
+    small = probing.rows(declaration)
+    yield probing.probe(declaration, EVALUATION, small, evaluates=True)
+    trained = f"{EVALUATION}[{cases.WEIGHTS}]"
+    yield probing.probe(declaration, trained, small, weights=(cases.ALL,), evaluates=True)
 
 
 def longer(declaration: Declaration, small: Mapping[str, int]) -> Iterator[Case]:

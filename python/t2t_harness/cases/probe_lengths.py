@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import bindings, cases, literals, probing, reach
+from t2t_harness.cases import bindings, cases, elementwise, literals, probing, reach
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -55,6 +55,23 @@ def apart(declaration: Declaration, limit: int) -> Iterator[Case]:
         lengths = dict(zip(both, APART, strict=True))
         found = probing.shape(declaration, "shape", lengths, SHARED, limit, both)
         yield from (replace(case, has_own_budget=True) for case in found)
+
+
+TOGETHER = 180
+"""Two dims are at most so long at once where an integer that something is compared with lies below both."""
+
+
+def at_once(declaration: Declaration, compared: Container[int], limit: int) -> Iterator[Case]:
+    """Yields a case in which the first and the last dim are both longer than an integer that the kernel's files compare something with, the largest for which there is room: a wrapper may take another kernel where both are. It takes no other's place."""
+    dims, off = probing.loose(declaration), cases.edges_off(declaration)
+    if len(dims) < 2 or elementwise.shows_anywhere(declaration) or "blocks" in off or "literals" in off:
+        return
+    for value in (value for value in range(TOGETHER, 15, -1) if value in compared):
+        lengths = {dims[0]: value + 3, dims[-1]: value + 1}
+        found = list(probing.shape(declaration, "literal", lengths, 1, limit, (dims[0], dims[-1])))
+        yield from probing.budgeted(found)
+        if found:
+            return
 
 
 SAMPLED = "sampled"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import bindings, cases, elementwise, probe_indices, probe_marks, probing
+from t2t_harness.cases import arguments_compared, bindings, cases, elementwise, probe_indices, probe_marks, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -110,6 +110,22 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
     for name in floating[:1] if is_open and not is_anywhere else ():
         rows = probing.probe(declaration, f"nan-rows[{name}]", small, values="nan-rows", of=name)
         yield probing.forward(declaration, replace(rows, has_own_budget=True))
+    for given in tensors(declaration) if not is_anywhere else ():
+        if given["name"] in floating[:1] and len(given["shape"]) > 1:
+            # Other rows lie as far from zero, for what is summed up along the first dim.
+            yield probing.probe(
+                declaration,
+                f"offset[{given['name']},level]",
+                small,
+                values="level",
+                of=given["name"],
+                has_own_budget=True,
+            )
+    for name in floating[:1] if arguments_compared.rounds(declaration) else ():
+        halves = probing.probe(
+            declaration, f"halves[{name}]", probing.rows(declaration, HALVES), values="halves", of=name
+        )
+        yield probing.forward(declaration, replace(halves, has_own_budget=True))
     yield from of_functions(declaration, small, floating)
     for name in floating[1:] if is_open and not is_met else ():
         yield probing.probe(declaration, f"special[{name}]", small, values="special", of=name)
@@ -148,6 +164,10 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
 
     if len(limited) > 1 and len(limited) == len(tensors(declaration)):
         yield from limits_at_once(declaration, small, lane)
+
+
+HALVES = (19, 8, 2)
+"""Lengths of a case of halves: each greatest number of a row is that of two of them."""
 
 
 def limits_of(declaration: Declaration, dtype: str, small: Mapping[str, int]) -> Iterator[Case]:

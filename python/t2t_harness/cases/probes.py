@@ -99,6 +99,8 @@ KINDS = {
     "counted": "shapes",
     "apart": "strided",
     "segments": "shapes",
+    "evaluation": "kwargs",
+    "halves": "zeros",
 }
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 
@@ -182,6 +184,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         *probe_indices.bounds(declaration, sorted(literals.thresholds(read)), limit),
         *probe_groups.groups(request),
         *probe_lengths.apart(declaration, limit),
+        *probe_lengths.at_once(declaration, literals.thresholds(read), limit),
         *probe_lengths.in_pieces(declaration, literals.divisors(read), limit),
         *probe_alone.alone(declaration, limit),
         *probe_classes.classes(declaration),
@@ -252,8 +255,9 @@ def has_other_kwargs(case: Case) -> bool:
 
 
 def is_undeclared(case: Case) -> bool:
-    """Tells whether a probe is a call that ops.yaml does not speak of, and that a wrapper may leave to others: an argument at another value, an index that counts from the end, a count beyond those that are drawn, or inputs with shapes or types of their own."""
-    return has_other_kwargs(case) or (case.is_probe and (case.values in BEYOND_DRAWN or is_unlike(case)))
+    """Tells whether a probe is a call that ops.yaml does not speak of, and that a wrapper may leave to others: an argument at another value, an index that counts from the end, a count beyond those that are drawn, a module in evaluation, or inputs with shapes or types of their own."""
+    is_other = case.evaluates or case.values in BEYOND_DRAWN or is_unlike(case)
+    return has_other_kwargs(case) or (case.is_probe and is_other)
 
 
 def is_unlike(case: Case) -> bool:

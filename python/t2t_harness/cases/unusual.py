@@ -31,6 +31,24 @@ def offset(values: torch.Tensor) -> torch.Tensor:
     return changed.to(values.dtype)
 
 
+def level(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` with 10³ added to all of them, in types of 16 bits 10²: means far above the variance along each dim."""
+    return (values.double() + (1e2 if values.dtype.itemsize < 4 else 1e3)).to(values.dtype)
+
+
+def halves(values: torch.Tensor) -> torch.Tensor:
+    """Returns whole numbers and halves, each other row of both signs, of which the greatest of a row is 127, 7, 255 or 15 in turn: where a row is scaled to so many levels its scale is one, and the halves lie between two of them."""
+    changed = values.double()
+    rows = rows_of(changed)
+    for place, most in enumerate((127.0, 255.0, 7.0, 15.0)):
+        part = rows[place::4]
+        within = ((part.abs() * most / 4).floor() % most) + 0.5
+        signed = within * part.sign() if most in (127.0, 7.0) else within
+        part.copy_(signed.where(part.abs() > 0.25, 0.0))
+        part[:, -1:] = most
+    return changed.to(values.dtype)
+
+
 def infinite_rows(values: torch.Tensor) -> torch.Tensor:
     """Returns `values` with each other row infinite throughout, in turns minus and plus, the second one first."""
     changed = values.clone()
@@ -302,6 +320,8 @@ def ties(values: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "offset": offset,
+    "level": level,
+    "halves": halves,
     "infinite-rows": infinite_rows,
     "nan-rows": nan_rows,
     "below": below,

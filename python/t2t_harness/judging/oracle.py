@@ -102,7 +102,7 @@ def reference(
 
 def ready(declaration: Declaration, case: Case, device: str | None = None) -> operation.Function:
     """Returns the op as `operation.ready` does, for `case`, with the weights that it has there in the first call."""
-    function = operation.ready(declaration, case.binding, case.dtype, device, case.init)
+    function = operation.ready(declaration, case.binding, case.dtype, device, case.init, evaluates=case.evaluates)
     if not case.is_again:
         module_state.draw(function, case.weights, case.name)
     return function

@@ -64,15 +64,17 @@ def ready(
     dtype: str,
     device: str | None = None,
     init: Mapping[str, object] | None = None,
+    *,
+    evaluates: bool = False,
 ) -> Function:
-    """Returns the op as a function of its inputs and kwargs, for a case of these lengths in `dtype` on `device` (None: where torch makes it); `init` stands in the place of the declared one.
+    """Returns the op as a function of its inputs and kwargs, for a case of these lengths in `dtype` on `device` (None: where torch makes it); `init` stands in the place of the declared one. A module that `evaluates` is in that mode.
 
     Raises what `found` raises, and what the constructor raises.
     """
     function = found(declaration)
     if not inspect.isclass(function):
         return function
-    return called(instance(function, declaration, binding, dtype, device, init))
+    return called(instance(function, declaration, binding, dtype, device, init, evaluates=evaluates))
 
 
 def instance(
@@ -82,8 +84,10 @@ def instance(
     dtype: str,
     device: str | None,
     init: Mapping[str, object] | None = None,
+    *,
+    evaluates: bool = False,
 ) -> object:
-    """Returns an instance of `class_` made with `init`, the declared one where there is none, its weights drawn from a fixed seed and rounded to `dtype`, on `device`.
+    """Returns an instance of `class_` made with `init`, the declared one where there is none, its weights drawn from a fixed seed and rounded to `dtype`, on `device`; a module that `evaluates` is in that mode.
 
     Weights ask for gradients as they are constructed, where the op is checked backward, and else not. Raises what the constructor raises.
     """
@@ -97,6 +101,8 @@ def instance(
         made = class_(**arguments)
     if isinstance(made, torch.nn.Module):
         place(made, dtype, device)
+        if evaluates:
+            made.eval()
         if not declaration.get("backward"):
             made.requires_grad_(False)
     return made

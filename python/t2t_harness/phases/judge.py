@@ -176,7 +176,7 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     if facts is None:
         absent(trial, case, row)
     elif facts["status"] == "not-judged":
-        is_open = case.is_changed or case.init is not None or has_weights
+        is_open = case.is_changed or case.init is not None or case.evaluates or has_weights
         row |= {"verdict": "dropped" if is_open else "not-judged", "reason": facts["reason"]}
     else:
         finding = findings.find(trial, case, position, row, facts, given, right)
@@ -210,7 +210,7 @@ def is_finite(right: oracle.Reference) -> bool:
 ELSEWHERE = ("torch-fallback", "no-kernel-launched")
 """What is no fault where a call is one that ops.yaml does not speak of, or there is nothing along a dim."""
 
-ILL_CONDITIONED = ("offset", "cancelling")
+ILL_CONDITIONED = ("offset", "level", "cancelling")
 """Values at which results depend on the last bits of the inputs."""
 
 

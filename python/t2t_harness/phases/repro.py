@@ -233,7 +233,7 @@ def script(
         arguments="\n".join(f"    {line}" for line in arguments),
         passes="" if operator is None or not backward else repro_operator.PASSES,
         call=call,
-        before=f"        {call}\n" if case.is_again else "",
+        before=("        entry.eval()\n" if case.evaluates else "") + (f"        {call}\n" if case.is_again else ""),
         sampled=module_state.SAMPLED,
         recorded="torch.no_grad()" if case.asks == cases.NOBODY else "contextlib.nullcontext()",
         after_values=", ".join(

@@ -18,9 +18,13 @@ class Unlike(Exception):
 
 
 def require_class(case: cases.Case, entry: Entry) -> None:
-    """Raises Unlike where `case` constructs a class with another argument, and the kernel's `entry` is none."""
+    """Raises Unlike where `case` constructs a class with another argument, or has it evaluate, and the kernel's `entry` is none that can."""
+    import torch
+
     if case.init is not None and not inspect.isclass(entry):
         raise Unlike("the kernel's entry is no class, which is constructed with arguments")
+    if case.evaluates and not (inspect.isclass(entry) and issubclass(entry, torch.nn.Module)):
+        raise Unlike("the kernel's entry is no torch.nn.Module, which is in a mode")
 
 
 def shared(declaration: Declaration, case: cases.Case, wrapper: Entry, device: str) -> list[str]:

@@ -15,6 +15,15 @@ REFERENCES = (
     (MODULES / "reference.py").read_text(encoding="utf-8")
     + """
 
+class Moded(torch.nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.shift = torch.nn.Parameter(torch.zeros(dim))
+
+    def forward(self, x):
+        return x - x.mean(0) + self.shift if self.training else x + 2.0 * self.shift
+
+
 class Evaluated(torch.nn.BatchNorm1d):
     def __init__(self, dim):
         super().__init__(dim)
@@ -122,6 +131,54 @@ def test_what_changes_nothing_as_constructed_is_told_apart_by_other_weights(tmp_
     assert written in NORMED
     class_, message = verdict(tmp_path / "careless", op, NORMED.replace(written, "    y = x\n"))
     assert class_ == "mismatch", message
+
+
+MODED = """
+@triton.jit
+def kernel(x_ptr, shift_ptr, out_ptr, M, N, sm, sn, TRAINING: tl.constexpr, BLOCK: tl.constexpr):
+    col, rows = tl.program_id(0), tl.arange(0, BLOCK)
+    x, shift = tl.load(x_ptr + rows * sm + col * sn, mask=rows < M, other=0.0), tl.load(shift_ptr + col)
+    if TRAINING:
+        x = x - tl.sum(x) / M
+        shift = 0.5 * shift
+    tl.store(out_ptr + rows * N + col, x + 2.0 * shift, mask=rows < M)
+
+
+class wrapper(torch.nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.shift = torch.nn.Parameter(torch.zeros(dim))
+
+    def forward(self, x):
+        M, N = x.shape
+        out = torch.empty((M, N), dtype=x.dtype, device=x.device)
+        if out.numel():
+            block = triton.next_power_of_2(M)
+            kernel[(N,)](x, self.shift, out, M, N, *x.stride(), TRAINING=self.training, BLOCK=block)
+        return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "case"),
+    [
+        ("TRAINING=self.training", "TRAINING=True", "edge/evaluation/float32"),
+        ("x + 2.0 * shift", "x + (2.0 if TRAINING else 1.0) * shift", "edge/evaluation[weights]/float32"),
+    ],
+    ids=["one mode", "half of the weight"],
+)
+def test_a_module_is_tried_in_evaluation(tmp_path: Path, written: str, instead: str, case: str) -> None:
+    op = of_class(tmp_path, "Moded", {"dim": "N"})
+    require_passed(tmp_path / "honest", op, MODED)
+    assert written in MODED
+    documents = check(tmp_path / "careless", op, MODED.replace(written, instead))
+    assert documents["evidence"]["failure"]["case"] == case
+
+
+def test_a_module_may_refuse_evaluation(tmp_path: Path) -> None:
+    op = of_class(tmp_path, "Moded", {"dim": "N"})
+    refusing = MODED.replace("        M, N = x.shape\n", "        assert self.training\n        M, N = x.shape\n")
+    require_passed(tmp_path, op, refusing)
 
 
 SCATTERED = """

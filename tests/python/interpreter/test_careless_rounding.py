@@ -1,0 +1,123 @@
+"""Faults that show where all values are far from zero, where numbers lie in the middle of two levels, and where two dims are long at once. Beside each the honest kernel, which passes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from checks import check, declared, require_passed, tensor
+
+REFERENCE = """
+import torch
+
+def quantized(x):
+    scale = x.abs().amax(-1, keepdim=True).clamp(min=1e-8) / 127
+    return (x / scale).round().clamp(-127, 127).to(torch.int8), scale
+"""
+
+QUANTIZED = """
+from triton.language.extra import libdevice
+
+@triton.jit
+def kernel(x_ptr, out_ptr, scale_ptr, N, sm, sn, LEVELS: tl.constexpr, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * sm + cols * sn, mask=cols < N, other=0.0)
+    top = tl.max(tl.where(x != x, float("nan"), tl.abs(x)), 0)
+    top = tl.where(tl.max((x != x).to(tl.int32), 0) > 0, float("nan"), tl.where(top < 1e-8, 1e-8, top))
+    scale = top / LEVELS
+    level = libdevice.rint(tl.div_rn(x, scale))
+    level = tl.where(level < -LEVELS, -LEVELS, tl.where(level > LEVELS, LEVELS, level))
+    tl.store(out_ptr + row * N + cols, level.to(tl.int8), mask=cols < N)
+    tl.store(scale_ptr + row, scale)
+
+def wrapper(x):
+    M, N = x.shape
+    out = torch.empty((M, N), dtype=torch.int8, device=x.device)
+    scale = torch.empty((M, 1), dtype=torch.float32, device=x.device)
+    if M and N:
+        kernel[(M,)](x, out, scale, N, *x.stride(), LEVELS=127, BLOCK=triton.next_power_of_2(N))
+    return out, scale
+"""
+
+VARIANCE = """
+@triton.jit
+def kernel(x_ptr, out_ptr, M, sm, sn, BLOCK: tl.constexpr):
+    col, rows = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + rows * sm + col * sn, mask=rows < M, other=0.0)
+    mean = tl.sum(x) / M
+    apart = tl.where(rows < M, x - mean, 0.0)
+    tl.store(out_ptr + col, tl.sum(apart * apart) / M)
+
+def wrapper(input, dim, correction):
+    if dim != 0 or correction != 0:
+        raise ValueError("along the first dim alone")
+    M, N = input.shape
+    out = torch.empty(N, dtype=input.dtype, device=input.device)
+    if N:
+        kernel[(N,)](input, out, M, *input.stride(), BLOCK=triton.next_power_of_2(max(M, 1)))
+    return out
+"""
+
+SUM = """
+@triton.jit
+def kernel(x_ptr, out_ptr, N, sm, sn, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    tl.store(out_ptr + row, tl.sum(tl.load(x_ptr + row * sm + cols * sn, mask=cols < N, other=0.0)))
+
+def wrapper(input, dim):
+    if dim not in (-1, 1):
+        raise ValueError("along the last dim alone")
+    M, N = input.shape
+    out = torch.empty(M, dtype=input.dtype, device=input.device)
+    is_large = M >= 128 and N >= 128
+    if M:
+        kernel[(M,)](input, out, N - 0, *input.stride(), BLOCK=triton.next_power_of_2(max(N, 1)))
+    return out
+"""
+
+MN = [tensor("input", ["M", "N"])]
+
+OPS: dict[str, tuple[dict[str, Any], str]] = {
+    "variance": (declared("torch.var", MN, {"M": 12, "N": 8}, kwargs={"dim": 0, "correction": 0}), VARIANCE),
+    "sum": (declared("torch.sum", MN, {"M": 12, "N": 8}, kwargs={"dim": -1}), SUM),
+}
+
+
+def of_levels(folder: Path) -> dict[str, Any]:
+    """Returns the op of quantized rows, whose reference is written into `folder`."""
+    (folder / "reference.py").write_text(REFERENCE, encoding="utf-8")
+    reference = {"file": "reference.py", "name": "quantized", "init": {}, "root": str(folder)}
+    given, size = [tensor("x", ["M", "N"])], {"M": 6, "N": 24}
+    return declared("", given, size, torch=None, reference=reference)
+
+
+@pytest.mark.parametrize("name", [*OPS, "levels"])
+def test_honest_kernels_pass(tmp_path: Path, name: str) -> None:
+    require_passed(tmp_path / "right", *(OPS[name] if name in OPS else (of_levels(tmp_path), QUANTIZED)))
+
+
+@pytest.mark.parametrize(
+    ("name", "written", "instead", "case"),
+    [
+        (
+            "variance",
+            "tl.sum(apart * apart) / M",
+            "tl.sum(x * x) / M - mean * mean",
+            "edge/offset[input,level]/float32",
+        ),
+        ("sum", "N - 0", "N - is_large", "edge/literal[M=131,N=129]/float32"),
+        (
+            "levels",
+            "libdevice.rint(tl.div_rn(x, scale))",
+            "tl.floor(tl.div_rn(x, scale) + 0.5)",
+            "edge/halves[x]/float32",
+        ),
+    ],
+    ids=["a variance of squares", "another kernel for large matrices", "halves rounded up"],
+)
+def test_faults_are_seen(tmp_path: Path, name: str, written: str, instead: str, case: str) -> None:
+    op, kernel = OPS[name] if name in OPS else (of_levels(tmp_path), QUANTIZED)
+    assert written in kernel
+    documents = check(tmp_path / "wrong", op, kernel.replace(written, instead))
+    assert documents["evidence"]["failure"]["case"] == case
