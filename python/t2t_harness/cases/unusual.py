@@ -36,15 +36,20 @@ def level(values: torch.Tensor) -> torch.Tensor:
     return (values.double() + (1e2 if values.dtype.itemsize < 4 else 1e3)).to(values.dtype)
 
 
+LEVELS = (127, 255, 7, 15)
+"""So many levels, beside that of zero, a row is usually quantized to."""
+
+
 def halves(values: torch.Tensor) -> torch.Tensor:
-    """Returns whole numbers and halves, each other row of both signs, of which the greatest of a row is 127, 7, 255 or 15 in turn: where a row is scaled to so many levels its scale is one, and the halves lie between two of them."""
+    """Returns zeros and halves, of which the greatest of a row is one of `LEVELS` in turn: where a row is scaled to so many levels its scale is one, and the halves lie between two of them. None does so where it is scaled to another number of them, which only a division would tell exactly."""
     changed = values.double()
     rows = rows_of(changed)
-    for place, most in enumerate((127.0, 255.0, 7.0, 15.0)):
-        part = rows[place::4]
+    for place, most in enumerate(LEVELS):
+        part = rows[place :: len(LEVELS)]
         within = ((part.abs() * most / 4).floor() % most) + 0.5
-        signed = within * part.sign() if most in (127.0, 7.0) else within
-        part.copy_(signed.where(part.abs() > 0.25, 0.0))
+        is_other = sum(((2 * within * other) % (2 * most) == most) for other in LEVELS if other != most)
+        within = within.where((is_other == 0) & (part.abs() > 0.25), 0.0)
+        part.copy_(within * part.sign() if most in (127, 7) else within)
         part[:, -1:] = most
     return changed.to(values.dtype)
 

@@ -132,3 +132,4 @@ def test_halves_lie_between_the_levels_of_a_row() -> None:
     # In the middle of two levels of a row, once it is divided by its scale, which is one.
     rest = values[:, :-1].abs()
     assert set((rest % 1).unique().tolist()) == {0.0, 0.5} and bool((rest <= values[:, -1:]).all())
+    assert 127.5 not in rest[1] and 3.5 not in rest[2]
