@@ -166,7 +166,7 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
         yield from limits_at_once(declaration, small, lane)
 
 
-HALVES = (19, 8, 2)
+HALVES = (19, 6, 2)
 """Lengths of a case of halves: each greatest number of a row is that of two of them."""
 
 

@@ -36,7 +36,7 @@ def level(values: torch.Tensor) -> torch.Tensor:
     return (values.double() + (1e2 if values.dtype.itemsize < 4 else 1e3)).to(values.dtype)
 
 
-LEVELS = (127, 255, 7, 15)
+LEVELS = (127, 255, 7)
 """So many levels, beside that of zero, a row is usually quantized to."""
 
 
