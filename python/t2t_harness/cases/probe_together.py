@@ -41,7 +41,10 @@ ALONE = (
     "groups",
     "num_groups",
 )
-"""Arguments that are tried at shapes of their own."""
+"""Arguments that are tried at shapes of their own. They meet flags and words alone, and none of each other but `ROUNDED`."""
+
+ROUNDED = "ceil_mode"
+"""The flag by which windows are rounded up: where they end is computed from all that is said of windows."""
 
 ORDER = (
     ("kwarg", "kwarg"),
@@ -104,7 +107,7 @@ def changes(declaration: Declaration, others: Sequence[Case], long: Mapping[str,
     counts: dict[str, int] = {}
     for case in others if "kwargs" not in off else ():
         changed = [*probe_meetings.difference(declaration, case).items()]
-        if len(changed) != 1 or case.values != "declared" or changed[0][0] in ALONE:
+        if len(changed) != 1 or case.values != "declared":
             continue
         ((name, value),) = changed
         counts[name] = counts.get(name, 0) + 1
@@ -130,9 +133,20 @@ def pairs(found: Sequence[Change]) -> list[tuple[Change, Change]]:
         first, second = sorted(pair, key=lambda one: one.kind)
         if first.name == second.name or (first.kind, second.kind) not in ORDER or is_void(first, second):
             continue
+        if not may_meet(first, second) or not may_meet(second, first):
+            continue
         is_numeric = first.kind == second.kind == "kwarg" and not any(isinstance(one.value, str) for one in pair)
         listed.append((len(ORDER) if is_numeric else ORDER.index((first.kind, second.kind)), (first, second)))
     return [pair for _, pair in sorted(listed, key=lambda one: one[0])]
+
+
+def may_meet(one: Change, other: Change) -> bool:
+    """Tells whether an argument of `ALONE` meets another change; all else does."""
+    if one.name not in ALONE or one.kind != "kwarg":
+        return True
+    if other.name in ALONE:
+        return ROUNDED in (one.name, other.name)
+    return other.kind == "kwarg" and isinstance(other.value, bool | str)
 
 
 def is_void(layout: Change, long: Change) -> bool:

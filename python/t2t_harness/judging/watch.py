@@ -49,6 +49,9 @@ COPIES = frozenset(
 )
 """Put values elsewhere, in another dtype or with padding, or read one number."""
 
+READS = frozenset("_local_scalar_dense item".split())
+"""Read one number, which a wrapper may want for the shape of a result, whatever the op is."""
+
 QUESTIONS = frozenset("promote_types can_cast is_same_size is_set_to".split())
 """Answer by dtypes and shapes, and compute nothing."""
 
@@ -132,7 +135,7 @@ def own_operations(call: Callable[[], object], declared: frozenset[str] = frozen
         call()
     if seen - ALLOWED - declared:
         return frozenset()
-    return frozenset(seen - FRESH - VIEWS)
+    return frozenset(seen - FRESH - VIEWS - READS)
 
 
 def base_name(func: Any) -> str:

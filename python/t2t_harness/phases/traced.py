@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 MOST_CALLS = 1000
 """Most calls of torch that are traced to find out how work grows: a reference that loops over a dim makes millions far out."""
 
+MOST_DECLARED = 20_000
+"""Most calls of torch that are traced at a declared size: a reference that loops over elements makes millions there, each of which takes 100 µs."""
+
 LONGER = 4
 """Calls with values are made at lengths up to so many times those of the smallest size, and a few more."""
 
@@ -60,6 +63,8 @@ class Tracer:
         try:
             return self._trace(binding, size, None)
         except Unfit as unfit:
+            if isinstance(unfit.__cause__, aten.TooLong):
+                return aten.Trace((), None, None, NO_TRACE, f"it makes more than {MOST_DECLARED:,} calls of torch")
             self._call_smallest(unfit)
             return self._untraced()
 
@@ -128,6 +133,7 @@ class Tracer:
         with within:
             read = [*inputs.values(), *operation.weights(function)]
             try:
-                return aten.trace(lambda: operation.call(function, op, inputs, kwargs), read, most)
+                called = MOST_DECLARED if most is None else most
+                return aten.trace(lambda: operation.call(function, op, inputs, kwargs), read, called)
             except aten.Refused as refused:
                 raise Unfit(size) from refused.__cause__

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from test_analyze import DIMS, MN, M, N, request
 
+from t2t_harness.phases import traced
 from t2t_harness.phases.analyze import _exponent as growing
 from t2t_harness.phases.analyze import analyze
 
@@ -92,6 +93,24 @@ def test_a_reference_whose_result_is_no_tensor_is_rejected(tmp_path: Path, retur
 )
 def test_work_may_fall_where_a_dim_grows(once: int | None, twice: int | None, exponent: float | None) -> None:
     assert growing(once, twice) == exponent
+
+
+def test_a_reference_that_loops_over_elements_is_not_followed_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """def summed(x):
+    out = x[0] * 0
+    for row in x:
+        out = out + row
+    return out
+"""
+    asked = referring(tmp_path, text, "summed")
+    asked["op"]["sizes"] = {"small": DIMS, "large": {"M": 500, "N": 4}}
+    monkeypatch.setattr(traced, "MOST_DECLARED", 300)
+    found = analyze(asked)["documents"]["analysis"]
+    assert found["sizes"]["small"]["flops"] == M * N + N
+    assert (found["sizes"]["large"]["flops"], found["sizes"]["large"]["bytes"]) == (None, None)
+    assert found["growth"]["work"]["N"] == 1.0
 
 
 def test_a_size_that_alone_is_refused_is_named(tmp_path: Path) -> None:

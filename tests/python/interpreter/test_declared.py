@@ -169,6 +169,12 @@ def test_an_op_that_consists_of_what_is_declared_keeps_it_for_itself() -> None:
     assert watch.own_operations(lambda: ones.exp().sum(), frozenset({"sum"})) == frozenset()
 
 
+def test_a_number_that_an_op_reads_may_be_read_by_wrappers_too() -> None:
+    lengths = torch.tensor([2, 1])
+    call = lambda: torch.cat([torch.ones(4)[: int(one)] for one in lengths])  # noqa: E731
+    assert watch.own_operations(call) == {"cat", "ones"}
+
+
 def test_the_good_kernel_is_not_said_to_be_let_off(tmp_path: Path) -> None:
     notes = check(tmp_path, GOOD)["documents"]["evidence"]["notes"]
     told = ("budget", "tried at no other value", "edges not asked for: kwargs")

@@ -268,6 +268,28 @@ def test_pairs_are_covered_by_few_cases() -> None:
     assert len(list(probe_together.together(request(op), others, None))) <= probe_together.MOST["interpreter"]
 
 
+def test_what_is_said_of_windows_meets_flags_and_how_they_are_rounded() -> None:
+    kwargs = {"stride": 2, "padding": 1, "ceil_mode": False, "count_include_pad": True, "alpha": 1.0}
+    op = declared("", [tensor("input", ["C", "H", "W"])], {"C": 2, "H": 9, "W": 12}, kwargs=kwargs)
+    changed = {"stride": 1, "padding": 0, "ceil_mode": True, "count_include_pad": False, "alpha": 2.5}
+    others = [
+        probing.probe(op, f"kwarg[{name}]", {"C": 2, "H": 5, "W": 8}, kwargs={**kwargs, name: value})
+        for name, value in changed.items()
+    ]
+    met = set()
+    for case in probe_together.together(request(op, "cuda"), others, None):
+        named = {name for name in changed if case.kwargs is not None and case.kwargs[name] != kwargs[name]}
+        met |= {frozenset(named)} if len(named) == 2 else set()
+    pairs = (
+        "padding count_include_pad",
+        "stride count_include_pad",
+        "ceil_mode padding",
+        "ceil_mode count_include_pad",
+    )
+    assert {frozenset(one.split()) for one in pairs} <= met
+    assert not any(met & {frozenset(one.split())} for one in ("stride padding", "alpha padding", "alpha stride"))
+
+
 def test_one_row_does_not_lie_transposed() -> None:
     op = declared("torch.add", [tensor("input", ["M", "N"])], {"M": 8, "N": 16})
     found = [list(probe_together.together(request(op), [], {"M": rows, "N": 1031})) for rows in (1, 2)]
