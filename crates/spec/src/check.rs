@@ -165,8 +165,10 @@ impl Reader<'_, '_> {
         }
         let cuda = self.settings(&layers, &uses, Profile::Cuda);
         let cpu = self.settings(&on_cpu, &uses, Profile::Cpu);
-        for settings in [&cuda, &cpu].into_iter().flatten() {
-            self.lengths_fit(&inputs, settings);
+        for (settings, layers) in [(&cuda, &layers), (&cpu, &on_cpu)] {
+            if let Some(settings) = settings {
+                self.lengths_fit(&inputs, settings, layers);
+            }
         }
         let flag = |key: &str| layers.get(&[key]).and_then(Node::flag);
         let (torch, reference) = operation?;

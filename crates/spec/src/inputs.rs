@@ -5,7 +5,7 @@
 use super::expression::Expression;
 use super::inits::{is_float, rank_needed};
 use super::json::json;
-use super::layers::Layers;
+use super::layers::{self, Layers, Owner};
 use super::node::{Entry, Node, Value};
 use super::reader::Reader;
 use super::{Binding, Dim, Input, Layout, Settings, Tensor};
@@ -123,16 +123,20 @@ impl Reader<'_, '_> {
     }
 
     /// Checks that every length is one at every size.
-    pub(crate) fn lengths_fit(&mut self, inputs: &[Input], settings: &Settings) {
-        let sizes = settings.sizes.iter().chain(&settings.check_sizes);
-        for (size, tensor) in sizes.flat_map(|size| inputs.iter().map(move |input| (size, input.tensor()))) {
+    pub(crate) fn lengths_fit(&mut self, inputs: &[Input], settings: &Settings, layers: &Layers) {
+        let (measured, checked) = (Origin::of(layers, "bench"), Origin::of(layers, "check"));
+        let measured_sizes = settings.sizes.iter().map(|size| (size, &measured));
+        let sizes = measured_sizes.chain(settings.check_sizes.iter().map(|size| (size, &checked)));
+        for ((size, origin), tensor) in sizes.flat_map(|size| inputs.iter().map(move |input| (size, input.tensor()))) {
             let Some(tensor) = tensor else { continue };
             let wrong = tensor.shape.iter().find_map(|dim| wrong_length(dim, size.1));
             if let Some((expression, value)) = wrong {
                 let is = value.map_or_else(|| "no length".to_owned(), |value| format!("the length {value}"));
-                let message = format!("size `{}` gives input `{}` {is} for `{expression}`", size.0, tensor.name);
+                let of = &origin.words;
+                let message = format!("size `{}`{of} gives input `{}` {is} for `{expression}`", size.0, tensor.name);
                 let place = self.place_of(tensor);
-                self.fault(place, &message, "give the op sizes at which every length is at least 1");
+                let hint = format!("give the op {} at which every length is at least 1", origin.sizes);
+                self.fault(place, &message, hint);
             } else if is_beyond_any_memory(&tensor.shape, size.1) {
                 let message = format!("size `{}` gives input `{}` more bytes than any memory has", size.0, tensor.name);
                 let place = self.place_of(tensor);
@@ -145,6 +149,31 @@ impl Reader<'_, '_> {
         let name = tensor.list.as_ref().unwrap_or(&tensor.name);
         let entries = self.entry.node.get("inputs").map_or(&[][..], Node::entries);
         entries.iter().find(|entry| entry.key == *name).map_or(self.entry.place, |entry| entry.place)
+    }
+}
+
+/// Where the sizes of a phase come from, in words.
+struct Origin {
+    /// Of what the size is, with a space before; nothing where the op itself has it.
+    words: String,
+    /// What the op should be given.
+    sizes: &'static str,
+}
+
+impl Origin {
+    /// Returns where the sizes of `section`, `bench` or `check`, come from; checks take those of `bench` where they have none of their own.
+    fn of(layers: &Layers, section: &str) -> Self {
+        let found = layers.find(&[section, "sizes"]).or_else(|| layers.find(&["bench", "sizes"]));
+        match found {
+            Some((layer, _)) if layer.owner == Owner::All => Self {
+                words: format!(" of {}", layer.name),
+                sizes: match layer.name {
+                    layers::CPU_PROFILE => "`profiles: {cpu: {bench: {sizes: …}}}`",
+                    _ => "sizes of its own",
+                },
+            },
+            _ => Self { words: String::new(), sizes: "sizes" },
+        }
     }
 }
 

@@ -27,6 +27,9 @@ pub(super) enum Owner {
     All,
 }
 
+/// What messages call the profile that is there without being written.
+pub(super) const CPU_PROFILE: &str = "the built-in CPU profile";
+
 /// One layer, with what messages call it.
 #[derive(Clone, Copy)]
 pub(super) struct Layer<'tree> {
@@ -55,7 +58,7 @@ impl<'tree> Layers<'tree> {
         let profiles = [
             (Owner::Op, "its CPU profile", op.at(&["profiles", "cpu"])),
             (Owner::All, "`profiles.cpu`", root.at(&["profiles", "cpu"])),
-            (Owner::All, "the built-in CPU profile", Some(&*BUILT_IN_CPU)),
+            (Owner::All, CPU_PROFILE, Some(&*BUILT_IN_CPU)),
         ];
         Layers([present(&profiles), Layers::of(root, op).0].concat())
     }

@@ -182,3 +182,24 @@ hint: give the op sizes at which every length is at least 1
 ";
     refused(text, expected);
 }
+
+#[test]
+fn a_size_that_nobody_wrote_is_told_with_where_it_comes_from() {
+    let text = "\
+version: 1
+ops:
+  dequantized:
+    torch: add
+    inputs: {input: [M, N], other: [M, N // 32]}
+    bench: {sizes: {small: {M: 4, N: 128}}}
+    check: {sizes: {small: {M: 4, N: 64}}}
+";
+    let expected = "\
+error: ops.yaml:5:29: op `dequantized`: size `small` of the built-in CPU profile gives input `other` the length 0 for `N//32`
+  |
+5 |     inputs: {input: [M, N], other: [M, N // 32]}
+  |                             ^
+hint: give the op `profiles: {cpu: {bench: {sizes: …}}}` at which every length is at least 1
+";
+    refused(text, expected);
+}
