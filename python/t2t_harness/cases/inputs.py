@@ -235,11 +235,12 @@ def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: 
 
 
 def _within(given: TensorInput, values: torch.Tensor) -> torch.Tensor:
-    """Returns the values of an input of a reference, finite ones within the range that it is declared in, where 0 is not in that: a divisor or a scale may never be so small. Others are as they are. torch's functions take all numbers, whatever is drawn."""
+    """Returns the values of an input of a reference, finite ones within the range that it is declared in, where 0 is not in that: a divisor or a scale may never be so small. Where 0 is one of its ends they have its sign, as probabilities and weights do. Others are as they are. torch's functions take all numbers, whatever is drawn."""
     low, high = probing.allowed(given)
-    if not values.is_floating_point() or low <= 0 <= high or low > high:
+    if not values.is_floating_point() or low < 0 < high or low > high:
         return values
-    return values.clamp(low, high).where(values.isfinite(), values)
+    bounds = (0.0 if low == 0 else None, 0.0 if high == 0 else None) if low * high == 0 else (low, high)
+    return values.clamp(*bounds).where(values.isfinite(), values)
 
 
 def in_order(given: TensorInput, case: cases.Case, values: torch.Tensor) -> torch.Tensor:

@@ -52,6 +52,20 @@ def test_what_is_never_zero_is_never_near_it(values: str) -> None:
     assert not 0.5 <= float(inputs.make_inputs(op, case)["x"].abs().min()) <= 2.0 or values == "offset"
 
 
+@pytest.mark.parametrize("values", ["below", "zeros", "offset", "large", "cancelling"])
+def test_what_is_never_negative_is_not_so_in_any_case(values: str) -> None:
+    reference = {"file": "r.py", "name": "r", "init": {}}
+    case = Case("edge/x", "edge", "float32", {"M": 5, "N": 19}, values=values, of="x")
+    least: dict[float, float] = {}
+    for low in (0.0, -1.0):
+        given = tensor("x", ["M", "N"], init={"kind": "uniform", "low": low, "high": 1.0})
+        op = declared("", [given], {"M": 5, "N": 19}, torch=None, reference=reference)
+        least[low] = float(inputs.make_inputs(op, case)["x"].min())
+    assert least[0.0] >= 0.0
+    # Where numbers of both signs are drawn, the range is where they are drawn, and no promise.
+    assert values not in ("below", "cancelling") or least[-1.0] < 0.0
+
+
 def test_torch_that_refuses_the_inputs_of_a_timed_call_is_told_in_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
