@@ -69,7 +69,11 @@ def become(message, descriptors):
     sys.path[:] = ["", *entries, *sys.path[1:]]
     if message["is_spare"]:
         text = json.dumps({"forked": {"pid": os.getpid()}}).encode()
-        os.write(0, LENGTH.pack(len(text)) + text)
+        try:
+            os.write(0, LENGTH.pack(len(text)) + text)
+        except BrokenPipeError:
+            # The build has ended before its spare began.
+            raise SystemExit(0) from None
     exec(compile(message["script"], "<string>", "exec"), main.__dict__)
 
 
