@@ -270,7 +270,11 @@ def others(declaration: Declaration, name: str, value: object, rank: int) -> lis
     found: list[Any] = away(name, value, rank)
     if not found or isinstance(value, float):
         found += [one for one in arguments_special.whole_away(declaration, name, value) if one not in found]
-    found += [one for one in arguments_compared.compared(declaration, name, value) if one not in found]
+    compared = arguments_compared.compared(declaration, name, value)
+    if compared and isinstance(value, str):
+        # Which words there are, a reference says itself; those of torch's functions it may refuse.
+        found = [*compared, *(one for one in found if one not in compared)]
+    found += [one for one in compared if one not in found]
     if name in declaration["kwargs"]:
         found += longer(declaration, name)
     if name == "padding" and isinstance(value, int) and pads_by_words(declaration):

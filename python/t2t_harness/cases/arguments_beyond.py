@@ -24,7 +24,7 @@ ACROSS = ("size",)
 NO_COUNTS = ("dim", "axis", "seed", "ignore_index", "padding_idx")
 """What the names of arguments begin with whose values are no counts."""
 
-MOST = 64
+MOST = 128
 """Larger blocks are not gone beyond: their cases would take an interpreter's budget up."""
 
 SPARE = 3

@@ -51,6 +51,31 @@ def compared(declaration: Declaration, name: str, value: object) -> list[object]
     return found[:MOST] if found or value is not None or name in NO_NUMBERS or is_tensor(source, name) else [SOME]
 
 
+def branches(declaration: Declaration, name: str) -> tuple[object, ...]:
+    """Returns the constants that the reference of the op asks its argument `name` to be equal to, or to be among: it computes something else for each. Nothing for a function of torch's, or where the file cannot be read."""
+    reference = declaration.get("reference")
+    if not reference:
+        return ()
+    try:
+        return _branches(Path(reference["root"], reference["file"]).read_bytes(), name)
+    except OSError:
+        return ()
+
+
+@functools.lru_cache(64)
+def _branches(source: bytes, name: str) -> tuple[object, ...]:
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return ()
+    asked = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Compare) and not any(isinstance(one, ORDERED) for one in node.ops)
+    ]
+    return tuple(value for node in asked for value in _of_comparison(node, name))
+
+
 DECIDED = 4
 """So many numbers that a reference decides by are taken."""
 

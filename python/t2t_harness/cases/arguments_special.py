@@ -114,8 +114,8 @@ def whole_away(declaration: Declaration, name: str, value: object) -> list[objec
         pair: list[object] = [[value[0] / 2 or 0.5, *value[1:]], [*value[:-1], value[-1] / 2 or 0.5]]
         return pair[: len(value)]
     if declaration.get("reference") and isinstance(value, float) and value:
-        # A power, a weight and a threshold of zero have a meaning.
-        return [0.0]
+        # A power, a weight and a threshold of zero have a meaning; a factor above one takes another way below it.
+        return [0.0, *([0.5] if value > 1 else [])]
     if type(value) is not int:
         return []
     own = declaration["kwargs"]

@@ -110,7 +110,7 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
     if name in PAIRS and isinstance(value, list) and value and all(isinstance(one, int) for one in value):
         least = 0 if name == "output_padding" and value[0] else value[0] + 1
         return [[least, *value[1:]]]
-    if name == "pad":
+    if name == "pad" and not isinstance(value, int | float):
         return pads_away(value)
     if value is None:
         # Code that asks whether there is a value takes zero for none.

@@ -42,7 +42,7 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
         name = given["name"]
         dense[name] = _values(given, case, shapes[name], device, special=special in (name, cases.ALL))
         if declaration.get("reference"):
-            dense[name] = _within(given, dense[name])
+            dense[name] = _within(given, case, dense[name])
     if case.values == cases.TIES and special in dense:
         alike = cases.alike_integers(declaration)
         others = alike if special in alike else cases.comparable(declaration, case.dtype)
@@ -234,8 +234,12 @@ def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: 
     return drawn
 
 
-def _within(given: TensorInput, values: torch.Tensor) -> torch.Tensor:
-    """Returns the values of an input of a reference, finite ones within the range that it is declared in, where 0 is not in that: a divisor or a scale may never be so small. Where 0 is one of its ends they have its sign, as probabilities and weights do. Others are as they are. torch's functions take all numbers, whatever is drawn."""
+def _within(given: TensorInput, case: cases.Case, values: torch.Tensor) -> torch.Tensor:
+    """Returns the values of an input of a reference, integers within the range that it is declared in, finite numbers where 0 is not in that: a divisor or a scale may never be so small. Where 0 is one of its ends they have its sign, as probabilities and weights do. Others are as they are. torch's functions take all numbers, whatever is drawn."""
+    init = declared.bind_init(given["init"], case.binding)
+    if init["kind"] == "randint" and str(values.dtype).removeprefix("torch.").startswith(("int", "uint")):
+        least, most = drawing.bounds(init)
+        return values.clamp(least, max(least, most))
     low, high = probing.allowed(given)
     if not values.is_floating_point() or low < 0 < high or low > high:
         return values

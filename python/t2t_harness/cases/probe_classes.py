@@ -7,11 +7,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import combinations, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_values, bindings, cases, probing, seeds
+from t2t_harness.cases import arguments_compared, arguments_values, bindings, cases, probing, seeds
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -27,7 +27,10 @@ EVALUATION = "evaluation"
 LONGER = 9
 """How long dims are in a call that follows one with shorter ones."""
 
-INITS = 8
+BOTH = 15
+"""So many cases have two arguments of it at their first other values at once."""
+
+INITS = 12
 """So many cases have another argument of it, the first value of each before the second of any."""
 
 
@@ -91,16 +94,43 @@ def inits(declaration: Declaration) -> Iterator[Case]:
     rank = max((len(given["shape"]) for given in tensors(declaration)), default=0)
     columns = [
         # One number may stand for those of all dims, and a class need not take them apart.
-        [(name, value) for value in arguments_values.away(name, declared, rank) if type(value) is type(declared)]
+        [(name, value) for value in away(declaration, name, declared, rank) if type(value) is type(declared)]
         for name, declared in own.items()
     ]
     turns = [one for turn in zip_longest(*(column[:OTHERS] for column in columns)) for one in turn if one is not None]
-    for name, value in turns[:INITS]:
-        word, small = f"{cases.INIT}[{name}={value}]", probing.rows(declaration)
+    firsts = [column[0] for column in columns if column]
+    pairs = list(combinations(firsts, 2))[:BOTH]
+    for changed in [*({name: value} for name, value in turns[:INITS]), *map(dict, pairs)]:
+        word = ",".join(f"{name}={value}" for name, value in changed.items())
         # It keeps a divisor from zero where values are small.
-        is_small = name == "eps" and probing.of_values(declaration)
+        is_small = "eps" in changed and probing.of_values(declaration)
         more = {"values": "small", "of": cases.ALL} if is_small else {}
-        yield probing.probe(declaration, word, small, init={**own, name: value}, **more)
+        init, small = {**own, **changed}, small_for(declaration, changed)
+        yield probing.probe(declaration, f"{cases.INIT}[{word}]", small, init=init, **more)
+
+
+DIVIDED = (12, 6, 4)
+"""Lengths from the last dim on where a whole number may have to divide one of them."""
+
+
+def small_for(declaration: Declaration, changed: Mapping[str, object]) -> dict[str, int]:
+    """Returns the lengths of a case with the arguments `changed`."""
+    is_whole = any(type(value) is int for value in changed.values())
+    return probing.rows(declaration, DIVIDED) if is_whole else probing.rows(declaration)
+
+
+def away(declaration: Declaration, name: str, declared: object, rank: int) -> list[object]:
+    """Returns other values for the argument `name` of a constructor: as for one of a call, with the words that the code of the class names first, and whole numbers of which nothing else is known. What makes no sense the class refuses."""
+    if isinstance(declared, str) and declared in bindings.own_lengths(declaration):
+        return []
+    compared = arguments_compared.compared(declaration, name, declared)
+    found = [*compared, *arguments_values.away(name, declared, rank)]
+    if type(declared) is int and not found:
+        found = [2 if declared == 1 else 1, declared + 1]
+    if type(declared) is int and declared > 0:
+        # What counts something is seldom nothing.
+        found.sort(key=lambda one: isinstance(one, int) and one <= 0)
+    return [one for place, one in enumerate(found) if one not in found[:place]]
 
 
 def is_class(path: Path, name: str) -> bool:

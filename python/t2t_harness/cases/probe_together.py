@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, probe_meetings, probing, seeds
+from t2t_harness.cases import arguments_compared, cases, probe_meetings, probing, seeds
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 WORD = "together"
 """What such a case is called, and what turns it off."""
 
-MOST = {"interpreter": 12, "cuda": 20}
+MOST = {"interpreter": 20, "cuda": 24}
 """Most of such cases, on each lane."""
 
 LEVELS = 3
-"""So many values of an argument take part."""
+"""So many values of an argument take part: its first other one, words, and what a reference asks it to be equal to."""
 
 LAYOUTS = ("strided", "transposed")
 """Layouts that take part."""
@@ -61,8 +61,11 @@ ORDER = (
 )
 """Kinds of what differs, two at a time, the most telling first. An argument in a long row is tried elsewhere."""
 
-SAFE = ("absent", "layout", "asks")
-"""Kinds that may come as a third one: no wrapper refuses them, and no pair is lost by that."""
+NUMERIC = 1.5
+"""Where two arguments that are numbers come in that order."""
+
+SAFE = ("absent", "layout")
+"""Kinds that may come as a third one: no wrapper refuses them, and no pair is lost by that, as one that shows in gradients is where none are asked for."""
 
 
 @dataclass(frozen=True)
@@ -105,13 +108,17 @@ def changes(declaration: Declaration, others: Sequence[Case], long: Mapping[str,
     """Yields all that may differ."""
     off = cases.edges_off(declaration)
     counts: dict[str, int] = {}
+    levels: dict[str, int] = {}
     for case in others if "kwargs" not in off else ():
         changed = [*probe_meetings.difference(declaration, case).items()]
         if len(changed) != 1 or case.values != "declared":
             continue
         ((name, value),) = changed
         counts[name] = counts.get(name, 0) + 1
-        if counts[name] <= (LEVELS if isinstance(value, str) else 1):
+        is_branch = isinstance(value, str) or value in arguments_compared.branches(declaration, name)
+        if is_branch or counts[name] == 1:
+            levels[name] = levels.get(name, 0) + 1
+        if (is_branch or counts[name] == 1) and levels[name] <= LEVELS:
             yield Change("kwarg", name, f"{name}={value}", value, case.binding)
     for given in tensors(declaration):
         if given.get("optional"):
@@ -127,16 +134,17 @@ def changes(declaration: Declaration, others: Sequence[Case], long: Mapping[str,
 
 
 def pairs(found: Sequence[Change]) -> list[tuple[Change, Change]]:
-    """Returns all pairs of changes of different names, in `ORDER`; of arguments first those of which one is a word."""
-    listed: list[tuple[int, tuple[Change, Change]]] = []
+    """Returns all pairs of changes of different names, in `ORDER`; of arguments first those of which one is a word or a flag."""
+    listed: list[tuple[float, tuple[Change, Change]]] = []
     for pair in combinations(found, 2):
         first, second = sorted(pair, key=lambda one: one.kind)
         if first.name == second.name or (first.kind, second.kind) not in ORDER or is_void(first, second):
             continue
         if not may_meet(first, second) or not may_meet(second, first):
             continue
-        is_numeric = first.kind == second.kind == "kwarg" and not any(isinstance(one.value, str) for one in pair)
-        listed.append((len(ORDER) if is_numeric else ORDER.index((first.kind, second.kind)), (first, second)))
+        is_numeric = first.kind == second.kind == "kwarg" and not any(isinstance(one.value, str | bool) for one in pair)
+        place = NUMERIC if is_numeric else ORDER.index((first.kind, second.kind))
+        listed.append((place, (first, second)))
     return [pair for _, pair in sorted(listed, key=lambda one: one[0])]
 
 

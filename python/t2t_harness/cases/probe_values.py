@@ -90,6 +90,11 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
     if len(floating) > 1 and is_open:
         if met is None or declaration["backward"]:
             yield probing.probe(declaration, "special[all]", small, values="special", of=cases.ALL)
+            absent = tuple(given["name"] for given in tensors(declaration) if given.get("optional"))
+            if absent:
+                word = f"special[all,without-{cases.JOINED.join(absent)}]"
+                without = probing.probe(declaration, word, small, values="special", of=cases.ALL, absent=absent)
+                yield probing.forward(declaration, replace(without, has_own_budget=True))
         if met is not None:
             yield probing.forward(declaration, met)
     for name in floating[:1]:

@@ -18,6 +18,9 @@ from t2t_harness.faults import bounds, failure
 INTERPRETER = ("triton.runtime.interpreter", "triton.language", "triton.experimental.gluon.language")
 """Modules whose code runs in the compiler's place, with those inside of them."""
 
+DRIVERS = ("triton.backends", "triton.runtime.driver")
+"""Modules of Triton that ask for a device, with those inside of them."""
+
 SUPPLIED = (
     "bessel",
     "bitwise",
@@ -76,9 +79,18 @@ def reason(error: BaseException) -> str | None:
             return f"Triton's compiler refuses {one}"
         if isinstance(one, Lacking):
             return f"Triton's interpreter lacks {one}"
+        if asks_for_driver(one):
+            return f"it asks for a CUDA driver: {failure.describe(one)}"
         if is_interpreters(one):
             return f"Triton's interpreter raised {failure.describe(one)}"
     return None
+
+
+def asks_for_driver(error: BaseException) -> bool:
+    """Tells whether Triton's own code that talks to a device raised `error`: this machine has none, and that is nothing that a kernel did."""
+    raised = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    home = module_of(raised[-1]) if raised else ""
+    return any(home == one or home.startswith(f"{one}.") for one in DRIVERS)
 
 
 def causes(error: BaseException) -> list[BaseException]:

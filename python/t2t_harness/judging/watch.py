@@ -89,6 +89,8 @@ class Watch:
     """What those made: the addresses of the storages that each was given, and of those that it returned."""
     copies: list[tuple[str, set[int], set[int]]] = field(default_factory=list)
     """What copied, casted or joined values, and the addresses of the storages that it was given, and of those that it wrote."""
+    operations: int = 0
+    """How many it dispatched."""
     memory: written.Written = field(default_factory=lambda: written.Written(lambda tensor: poison(tensor, 0)))
     """Who wrote what."""
 
@@ -108,6 +110,10 @@ class Watch:
                 found |= written_to
                 last = name if any(address in to for address in written_to) else last
         return last
+
+
+class TooMany(Exception):
+    """A wrapper makes more calls of torch than it may."""
 
 
 def own_operations(call: Callable[[], object], declared: frozenset[str] = frozenset()) -> frozenset[str]:
@@ -154,12 +160,13 @@ def watching(
     guarded: guards.Guards | None = None,
     inputs: Iterable[object] = (),
     counters: Iterable[torch.Tensor] = (),
+    most: int | None = None,
 ) -> Iterator[Watch]:
     """Watches for the length of the context; fresh memory holds NaN in an even `run`, and another pattern in an odd
     one, unless it is not to be poisoned.
 
     `own` are operations that are not allowed beside all those that are not on the list, `declared` some that are allowed beyond it.
-    A dense copy of one of the `inputs` that is not dense is allowed always. The wrapper of a random op, which `draws`, may draw a few integers: that is how it gets a seed of torch's generator. New memory on a device lies between guards where it is `guarded`. What is done in place to one of the `counters`, integers that a module counts its calls by, is allowed.
+    A dense copy of one of the `inputs` that is not dense is allowed always. The wrapper of a random op, which `draws`, may draw a few integers: that is how it gets a seed of torch's generator. New memory on a device lies between guards where it is `guarded`. What is done in place to one of the `counters`, integers that a module counts its calls by, is allowed. Raises TooMany in the wrapper after `most` operations.
     """
     import torch
 
@@ -176,6 +183,9 @@ def watching(
 
     def noted(func: Any, args: Any, kwargs: Any, result: Any) -> Any:
         """Takes an operation's result, and returns what the wrapper gets instead."""
+        watch.operations += 1
+        if most is not None and watch.operations > most:
+            raise TooMany(f"it makes more than {most} calls of torch")
         name = base_name(func)
         if func.namespace not in ("aten", "prim"):
             name = f"{func.namespace}::{name}"

@@ -54,6 +54,8 @@ class Bench:
     tried: int = 1
     least: dict[str, int] = field(default_factory=dict)
     """The smallest value of each integer that an autotuner's configurations set, in the first case that launched; nothing on a device, which would have to compile each configuration for another length."""
+    largest: int = 1
+    """The largest of those integers."""
     dropped: list[DroppedConfig] = field(default_factory=list)
     hits: int = 0
     misses: list[str] = field(default_factory=list)
@@ -349,6 +351,7 @@ class Chooser:
     tries: bool = False
     most: int = 1
     least: dict[str, int] = field(default_factory=dict)
+    largest: int = 1
     recorder: launching.Recorder | None = None
 
     def choose(self, tuner: Tuner, configs: list[Config]) -> Iterator[Config]:
@@ -356,7 +359,7 @@ class Chooser:
         self.most = max(self.most, len(configs))
         for config in configs:
             for name, value in launching.constants_of(config.kwargs).items():
-                self.least[name] = min(value, self.least.get(name, value))
+                self.least[name], self.largest = min(value, self.least.get(name, value)), max(value, self.largest)
         start = min(self.index, len(configs) - 1)
         for config in configs[start:] if self.index == 0 else configs[start : start + 1]:
             before = self._dropped()
@@ -391,6 +394,6 @@ def note_launches(bench: Bench, recorder: launching.Recorder, chooser: Chooser) 
     if bench.constants is None and recorder.launches:
         bench.constants = {}
         if bench.lane == "interpreter" and chooser.most > 1:
-            bench.least = chooser.least
+            bench.least, bench.largest = chooser.least, chooser.largest
         for launch in recorder.launches:
             bench.constants = {**launch.constants, **bench.constants}

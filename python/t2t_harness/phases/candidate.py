@@ -45,6 +45,9 @@ from t2t_harness.triton import launchers, launching, stage
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import CandidateRequest, Failure, Progress, Reach, Reply
 
+MOST_REHEARSED = 1000
+"""So many calls of torch a wrapper makes in a rehearsal at most: one that loops over what a dim counts makes millions where that is long."""
+
 TUNED_CASES = 2
 """Declared cases that run with every configuration of an autotuned kernel."""
 
@@ -162,6 +165,7 @@ def run_cases(bench: called.Bench, state: Progress) -> None:
         if position == len(listed) and reach_added and not probes_added:
             probes_added = True
             listed += cases.salted(probes.cases_of(bench.request, listed), drawn)
+            tuned |= beyond_all(listed, bench.largest, wanted) if bench.least else set()
             bench.budget.open(len(bench.request["op"]["dtypes"]))
     state["running"], state["is_over"] = None, True
     bench.tell(state)
@@ -196,6 +200,7 @@ def reached(bench: called.Bench) -> Reach:
                 poisons=False,
                 inputs=given.values(),
                 counters=module_state.counters(wrapper),
+                most=MOST_REHEARSED,
             )
             with stage.pretending(bench.lane), watched as seen:
                 returned = wrapper(*args, **kwargs)
@@ -253,6 +258,22 @@ def tuned_cases(listed: list[cases.Case]) -> set[str]:
     return {case.name for case in [*firsts, *judged][:TUNED_CASES]} | {
         case.name for case in judged[: TUNED_CASES - len(firsts)]
     }
+
+
+def beyond_all(listed: list[cases.Case], largest: int, dtype: str) -> set[str]:
+    """Returns, for each dim, the name of the smallest probe in which it is longer than the `largest` block of all configurations: each of them has a second block there. Nothing where there is none."""
+    plain = [
+        case
+        for case in listed
+        if case.is_probe
+        and (case.dtype, case.kwargs, case.init, case.layout, case.asks) == (dtype, None, None, None, ())
+        and case.values in ("declared", "ends")
+    ]
+    found: dict[str, cases.Case] = {}
+    for case in sorted(plain, key=lambda case: math.prod(case.binding.values())):
+        for dim in (dim for dim, length in case.binding.items() if length > largest):
+            found.setdefault(dim, case)
+    return {case.name for case in found.values()}
 
 
 def _failure(class_: str, error: BaseException, root: str, case: str | None) -> Failure:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MOST_CALLS = 1000
 """Most calls of torch that are traced to find out how work grows: a reference that loops over a dim makes millions far out."""
 
-MOST_DECLARED = 20_000
+MOST_DECLARED = 10_000
 """Most calls of torch that are traced at a declared size: a reference that loops over elements makes millions there, each of which takes 100 µs."""
 
 LONGER = 4

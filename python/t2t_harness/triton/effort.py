@@ -6,8 +6,9 @@ Each value that an interpreted operation makes counts once, and more for each of
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +73,23 @@ class Meter:
             yield
         finally:
             self.until = math.inf
+
+
+@contextlib.contextmanager
+def undone_where_spent(meter: Meter, arguments: Iterable[object]) -> Iterator[None]:
+    """Gives the memory of the tensors among a launch's `arguments` back what it held, where the launch is stopped for having done too much: a device never stops one, and a counter that is zero between launches is so then, too."""
+    kept: dict[int, bytes] = {}
+    if meter.until < math.inf:
+        for one in arguments:
+            if (memory := getattr(one, "untyped_storage", None)) is not None:
+                place, size = memory().data_ptr(), memory().nbytes()
+                kept[place] = ctypes.string_at(place, size) if place and size else b""
+    try:
+        yield
+    except Spent:
+        for place, held in kept.items():
+            ctypes.memmove(place, held, len(held))
+        raise
 
 
 METER = Meter()

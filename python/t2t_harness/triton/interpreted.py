@@ -9,7 +9,7 @@ import operator
 from typing import Any
 
 from t2t_harness.faults import lacking
-from t2t_harness.triton import binding, philox, reader
+from t2t_harness.triton import binding, effort, philox, reader
 
 COMPILED = ("device_caches", "create_binder", "preload", "compile", "CompiledKernel", "ASTSource")
 """Attributes of a JITFunction that compile it."""
@@ -62,7 +62,9 @@ def install(interpreter: Any) -> None:
 
     def run_(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
         if not warmup:
-            run(self, *args, grid=launch_grid(grid, self.fn, args, kwargs), warmup=False, **kwargs)
+            asked = launch_grid(grid, self.fn, args, kwargs)
+            with effort.undone_where_spent(effort.METER, (*args, *kwargs.values())):
+                run(self, *args, grid=asked, warmup=False, **kwargs)
         return Launched(self)
 
     drawing = philox.Shortcut(interpreter)
