@@ -105,7 +105,7 @@ def _ends(declaration: Declaration) -> set[str]:
     return {length for length in lasts if isinstance(length, str) and length in own_lengths(declaration)}
 
 
-def _segments(declaration: Declaration) -> set[str]:
+def segments(declaration: Declaration) -> set[str]:
     """Returns the dims that say how many segments offsets divide something into."""
     lasts = [given["shape"][-1] for given in tensors(declaration) if given["init"]["kind"] == "offsets"]
     return {dim for length in lasts for dim in expression.names(length)}
@@ -188,7 +188,7 @@ def emptied(declaration: Declaration, free: Sequence[str]) -> str:
     """Returns the dim of `free` that is empty in the case without elements: the first one that the inputs name and that holds no channels, which torch treats in its own ways if there are none, that no integer of an input points into: on a device torch ends the process where there is nothing to point to; and that no shape wants to be longer, as `N - 3` does."""
     named, channels = dims(declaration), channels_of(declaration)
     free = sorted(free, key=lambda dim: named.index(dim) if dim in named else len(named))
-    held = {*steps(declaration), *taken(declaration), *pointed_into(declaration), *_segments(declaration), *channels}
+    held = {*steps(declaration), *taken(declaration), *pointed_into(declaration), *segments(declaration), *channels}
     others = [dim for dim in free if dim not in channels]
     own = smallest(declaration)
     possible = [dim for dim in free if dim not in held and is_possible(declaration, {**own, dim: 0})]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import chain, islice, product, zip_longest
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_known, cases, elementwise, probe_values, probing, seeds
+from t2t_harness.cases import arguments_known, bindings, cases, elementwise, probe_values, probing, seeds
 from t2t_harness.cases.cases import Case
 
 if TYPE_CHECKING:
@@ -57,7 +57,9 @@ def meetings(declaration: Declaration, others: Sequence[Case]) -> Iterator[Case]
         changed = difference(declaration, case)
         if len(changed) == 1 and case.values == "declared":
             ((name, value),) = changed.items()
-            if name not in ELSEWHERE and isinstance(value, bool | str | int | float):
+            # A number to pad with is one, and no length.
+            is_value = name == "pad" and isinstance(value, float)
+            if (name not in ELSEWHERE or is_value) and isinstance(value, bool | str | int | float):
                 columns.setdefault(name, []).append((name, value, case))
     met = [
         [
@@ -87,6 +89,40 @@ def beside(declaration: Declaration, others: Sequence[Case], limit: int) -> Iter
     """Yields what takes no other's place; no input has more than `limit` elements."""
     yield from halves(declaration, others)
     yield from in_blocks(declaration, others, limit)
+    yield from at_declared(declaration, others)
+
+
+def at_declared(declaration: Declaration, others: Sequence[Case]) -> Iterator[Case]:
+    """Yields, of the cases `others` in which one argument differs from what is declared, the first ones at the declared sizes of checks, as far as those are small: with few elements an argument may decide nothing, or have another meaning where a dim is one."""
+    if elementwise.shows_anywhere(declaration) or seeds.is_random(declaration):
+        return
+    sizes = [
+        (name, dict(size))
+        for name, size in declaration["check_sizes"].items()
+        if size and bindings.is_possible(declaration, size) and bindings.largest(declaration, size) <= FEW
+    ]
+    names: set[str] = set()
+    for case in others:
+        changed = list(difference(declaration, case).items())
+        if len(changed) != 1 or case.values != "declared" or len(names) == DECLARED:
+            continue
+        ((name, value),) = changed
+        if name in (*names, *arguments_known.DIMS, *ELSEWHERE) or not isinstance(value, bool | int | float | str):
+            continue
+        names.add(name)
+        word = case.name.split("/")[1].removesuffix("]")
+        for size, binding in sizes[:SIZES]:
+            yield probing.probe(declaration, f"{word},{size}]", binding, kwargs=case.kwargs, has_own_budget=True)
+
+
+DECLARED = 6
+"""So many arguments are tried at declared sizes."""
+
+SIZES = 2
+"""At so many of them."""
+
+FEW = 4096
+"""What is declared to be checked is small where no input has more elements."""
 
 
 def in_blocks(declaration: Declaration, others: Sequence[Case], limit: int) -> Iterator[Case]:

@@ -26,6 +26,9 @@ ARGUMENTS = 6
 """So many arguments are tried with them."""
 
 
+WORDS = 3
+"""So many words of one of them: each has code of its own."""
+
 WINDOW = 5
 """Whole numbers are this, too: a window ends within a block, and another one in the block before it."""
 
@@ -47,15 +50,21 @@ def segments(declaration: Declaration, others: Sequence[Case], limit: int) -> It
         # One of them has all rows, and the others have none.
         far = probing.probe(declaration, f"{WORD}[{at},{cases.BOUNDS}]", binding, values=cases.BOUNDS)
         yield replace(far, has_own_budget=True)
-    names: set[str] = set()
+    if absent := tuple(given["name"] for given in tensors(declaration) if given.get("optional")):
+        word = f"{WORD}[{at},without-{cases.JOINED.join(absent)}]"
+        yield probing.probe(declaration, word, binding, absent=absent, has_own_budget=True)
+    for dtype in declaration["dtypes"][1:]:
+        yield probing.probe(declaration, f"{WORD}[{at}]", binding, dtype=dtype, has_own_budget=True)
+    tried: dict[str, int] = {}
     for case in others:
         changed = list(probe_meetings.difference(declaration, case).items())
-        if len(changed) != 1 or case.values != "declared" or len(names) == ARGUMENTS:
+        if len(changed) != 1 or case.values != "declared":
             continue
         ((name, value),) = changed
-        if name in (*names, *arguments_known.DIMS):
+        is_new = name not in tried and len(tried) < ARGUMENTS
+        if name in arguments_known.DIMS or not (is_new or (isinstance(value, str) and 0 < tried.get(name, 0) < WORDS)):
             continue
-        names.add(name)
+        tried[name] = tried.get(name, 0) + 1
         word = case.name.split("/")[1].removesuffix("]")
         yield replace(case, name=f"edge/{word},{at}]/{case.dtype}", binding=binding, has_own_budget=True)
         if type(value) is int and declaration["kwargs"].get(name) != WINDOW:

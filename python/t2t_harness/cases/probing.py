@@ -48,11 +48,13 @@ def is_forward(case: Case) -> bool:
 
 @of_declaration
 def free(declaration: Declaration) -> list[str]:
-    """Returns the dims whose lengths may be other ones, in the order in which the inputs name them. One that has the same length in all sizes is among them, where `dims` does not fix it."""
+    """Returns the dims whose lengths may be other ones, in the order in which the inputs name them, those first that say how many segments there are. One that has the same length in all sizes is among them, where `dims` does not fix it."""
     own = bindings.own_lengths(declaration)
     stated = declaration.get("fixed")
     loose = [dim for dim, length in own.items() if length is None or (stated is not None and dim not in stated)]
-    named = [dim for dim in bindings.dims(declaration) if dim in loose]
+    counting = bindings.segments(declaration)
+    # How many segments there are is no length of a row.
+    named = sorted((dim for dim in bindings.dims(declaration) if dim in loose), key=lambda dim: dim not in counting)
     return [*named, *(dim for dim in loose if dim not in named)]
 
 
@@ -198,7 +200,16 @@ def rows(declaration: Declaration, lengths_of: Sequence[int] = (19, 5, 2)) -> di
     """Returns lengths for a case of a few rows, from the last dim on."""
     dims = free(declaration)
     lengths = dict(zip(reversed(dims), lengths_of, strict=False))
+    if counting := bindings.segments(declaration):
+        # Segments have several rows each.
+        divided = [dim for dim in dims if dim in bindings.pointed_into(declaration)]
+        lengths |= {dim: SEGMENTED[place % len(SEGMENTED)] for place, dim in enumerate(divided)}
+        lengths |= dict.fromkeys(counting, 3)
     return bound(declaration, {dim: length for dim, length in lengths.items() if dim not in by_chance(declaration)}, 2)
+
+
+SEGMENTED = (13, 19)
+"""Lengths of dims that are divided into segments, in a case of a few of them."""
 
 
 @of_declaration

@@ -24,10 +24,13 @@ MOST = 2
 ELEMENTS = 1 << 19
 """Most elements of an input of such a case. It runs only where the budget of one such case allows it."""
 
-COUNTS = (1025, 257)
-"""So many programs are tried, the first that there is room for: one more than what a block often has."""
+BESIDE = 9
+"""So many programs more are tried than a block has places: what one of them left may not count by chance."""
 
-DEAREST = 2049
+COUNTS = (1024 + BESIDE, 256 + BESIDE)
+"""So many programs are tried, the first that there is room for: more than what a block often has."""
+
+DEAREST = 2048 + BESIDE
 """More programs are not interpreted."""
 
 Launched = Callable[[cases.Case], Sequence[tuple[str, int]]]
@@ -51,7 +54,7 @@ def explored(
     integers: Iterable[int],
     launched: Launched,
 ) -> Found:
-    """Returns the cases in which kernels have many programs that have more at the measured `sizes` than in any case: `known` are the most of each kernel. One more than each of the `integers` is tried, too.
+    """Returns the cases in which kernels have many programs that have more at the measured `sizes` than in any case: `known` are the most of each kernel. `BESIDE` more than each of the `integers` are tried, too.
 
     Only calls with several launches count: where there is one, nobody reads what its programs left.
     """
@@ -94,7 +97,7 @@ def most(launches: Iterable[tuple[str, int]]) -> dict[str, int]:
 
 def counts(known: int, full: int, integers: Iterable[int]) -> list[int]:
     """Returns the numbers of programs to try, the largest first, where there are `known` in cases and `full` at a measured size."""
-    told = {integer + 1 for integer in integers} | set(COUNTS)
+    told = {integer + BESIDE for integer in integers} | set(COUNTS)
     wanted = {count for count in told if known < count <= min(full, DEAREST)}
     if known < full <= COUNTS[-1]:
         wanted.add(full)

@@ -256,7 +256,8 @@ def called(
     if case.is_changed:
         change(outputs)
     named = {str(position): value.detach() for position, value in enumerate(kept)}
-    named |= {f"after.{name}": inputs[name].detach() for name in declaration["mutates"]}
+    # An optional one may be left out.
+    named |= {f"after.{name}": inputs[name].detach() for name in declaration["mutates"] if name in inputs}
     named |= module_state.copies(module_state.changed(function, before))
     unused = frozenset[str]()
     if backward:

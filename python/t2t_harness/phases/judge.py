@@ -184,7 +184,7 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
         if finding is not None and finding.class_ == "dtype" and case.dtypes is not None:
             # Who takes two types for one says so by the type of the result.
             row |= {"verdict": "dropped", "reason": f"the wrapper refuses it: {finding.message}"}
-        elif finding is not None and is_open and finding.class_ in ELSEWHERE:
+        elif finding is not None and is_open and finding.class_ in findings.ELSEWHERE:
             # What ops.yaml does not declare may be left to torch.
             row |= {"verdict": "dropped", "reason": f"not by the kernel: {finding.message}"}
         else:
@@ -206,9 +206,6 @@ def is_finite(right: oracle.Reference) -> bool:
     """Tells whether all that torch makes is."""
     return all(bool(value.isfinite().all()) for value in right.plain.values())
 
-
-ELSEWHERE = ("torch-fallback", "no-kernel-launched")
-"""What is no fault where a call is one that ops.yaml does not speak of, or there is nothing along a dim."""
 
 ILL_CONDITIONED = ("offset", "level", "cancelling")
 """Values at which results depend on the last bits of the inputs."""

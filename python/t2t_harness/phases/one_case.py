@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Progress
     from t2t_harness.judging.told import Facts, Run
 
-SHORTER = 2
+SHORTER = 4
 """How often a probe with a budget of its own is tried at half its length."""
 
 
