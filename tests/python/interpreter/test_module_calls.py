@@ -51,8 +51,13 @@ def of_class(folder: Path, name: str, init: dict[str, Any], **more: Any) -> dict
         ("self.eps, self.slope", "1e-6, self.slope", "edge/init[eps=0.01]/float32"),
         ("self.eps, self.slope", "self.eps, 0.1", "edge/init[negative_slope=0.25]/float32"),
         ("self.steps, self.centered", "self.steps, False", "edge/init[centered=True]/float32"),
+        (
+            "self.eps, self.slope",
+            "self.eps, self.slope if self.eps < 1e-3 else 0.1",
+            "edge/init[eps=0.01,negative_slope=0.25]/float32",
+        ),
     ],
-    ids=["a counter that is one", "another one", "eps", "slope", "centered"],
+    ids=["a counter that is one", "another one", "eps", "slope", "centered", "two"],
 )
 def test_what_is_right_once_or_for_one_argument_is_seen(tmp_path: Path, written: str, instead: str, case: str) -> None:
     op = of_class(tmp_path, "Rms", INIT)
