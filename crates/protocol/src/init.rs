@@ -53,6 +53,13 @@ pub enum Init {
     },
     /// No two equal, as far as the dtype has so many.
     Unique,
+    /// Some of the integers between two, no two of the whole tensor equal, in random order.
+    UniqueBetween {
+        /// The least.
+        low: Quantity,
+        /// One above the greatest.
+        high: Quantity,
+    },
     /// What another init draws, each row in ascending order.
     Sorted {
         /// What is sorted.

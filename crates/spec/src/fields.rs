@@ -164,6 +164,7 @@ pub const FIELDS: &[Field] = &[
     field(Section::Init, "uniform", PAIR, Absent::Value("[0.0, 1.0]"), Merge::Alone, CALLS, "low and high"),
     field(Section::Init, "randint", PAIR, Absent::Words("—"), Merge::Alone, CALLS, "integers from low up to, but not including, high"),
     field(Section::Init, "distinct", PAIR, Absent::Words("—"), Merge::Alone, CALLS, "the same, none twice in a row of the last dim, which is at most as long as there are such integers"),
+    field(Section::Init, "unique", PAIR, Absent::Words("—"), Merge::Alone, CALLS, "the same, none twice in the whole tensor, as of a table of pages: `tables: {shape: [B, P], dtype: int32, init: {unique: [0, B*P]}}`"),
     field(Section::Init, "offsets", QUANTITY, Absent::Words("—"), Merge::Alone, CALLS, "in each row 0, integers in ascending order, and this number: where segments of so many rows begin and end, as of `cu_seqlens: {shape: [B+1], dtype: int32, init: {offsets: T}}`"),
     field(Section::Init, "constant", QUANTITY, Absent::Words("—"), Merge::Alone, CALLS, "one value everywhere"),
     field(Section::Init, "sorted", Kind::Section(Section::Sorted), Absent::Words("—"), Merge::Alone, CALLS, "each row in ascending order"),

@@ -43,6 +43,11 @@ impl Reader<'_, '_> {
                 self.integers_fit(entry, only, &low, &high);
                 Some(Init::Distinct { low, high })
             }
+            "unique" => {
+                let (low, high) = pair()?;
+                self.integers_fit(entry, only, &low, &high);
+                Some(Init::UniqueBetween { low, high })
+            }
             "offsets" => {
                 let total = quantity(&only.node)?;
                 self.total_fits(entry, only, &total);
@@ -171,6 +176,7 @@ pub(super) fn quantities(init: &Init) -> Vec<&Quantity> {
         | Init::Uniform { low: first, high: second }
         | Init::Randint { low: first, high: second }
         | Init::Distinct { low: first, high: second }
+        | Init::UniqueBetween { low: first, high: second }
         | Init::BlockSparse { block: first, density: second } => vec![first, second],
         Init::Constant { value: one }
         | Init::Offsets { total: one }

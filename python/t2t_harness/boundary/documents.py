@@ -1144,7 +1144,7 @@ class Growth(TypedDict):
     """Of the work."""
 
 
-Init: TypeAlias = "InitNormal | InitUniform | InitRandint | InitConstant | InitOnes | InitPermutation | InitDistinct | InitOffsets | InitUnique | InitSorted | InitMask | InitTriangular | InitBlockSparse | InitLowRank | InitIllConditioned | InitFile"
+Init: TypeAlias = "InitNormal | InitUniform | InitRandint | InitConstant | InitOnes | InitPermutation | InitDistinct | InitOffsets | InitUnique | InitUniqueBetween | InitSorted | InitMask | InitTriangular | InitBlockSparse | InitLowRank | InitIllConditioned | InitFile"
 """How the values of an input are drawn."""
 
 
@@ -1296,6 +1296,17 @@ class InitUnique(TypedDict):
     """No two equal, as far as the dtype has so many."""
 
     kind: Literal["unique"]
+
+
+@final
+class InitUniqueBetween(TypedDict):
+    """Some of the integers between two, no two of the whole tensor equal, in random order."""
+
+    high: Quantity
+    """One above the greatest."""
+    kind: Literal["unique_between"]
+    low: Quantity
+    """The least."""
 
 
 Input: TypeAlias = "TensorInput | ScalarInput"

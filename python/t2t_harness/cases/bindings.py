@@ -213,7 +213,7 @@ def pointed_into(declaration: Declaration) -> set[str]:
     for given in tensors(declaration):
         init = given["init"]["of"] if given["init"]["kind"] == "sorted" else given["init"]
         bounds: tuple[object, ...] = ()
-        if init["kind"] in ("randint", "distinct"):
+        if init["kind"] in ("randint", "distinct", "unique_between"):
             bounds = (init["low"], init["high"])
         elif init["kind"] == "offsets":
             bounds = (init["total"],)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         InitTriangular,
         InitUniform,
         InitUnique,
+        InitUniqueBetween,
         Quantity,
     )
 
@@ -189,6 +190,18 @@ def _unique(
     return ((order - count // 2).double() * (8 / max(count, 1))).to(dtype)
 
 
+def _unique_between(
+    init: InitUniqueBetween, shape: Shape, dtype: torch.dtype, generator: torch.Generator, device: str
+) -> torch.Tensor:
+    """Integers between two bounds in random order, none twice in the whole tensor. Where it has more elements than there are such, larger ones follow."""
+    import torch
+
+    low, length = _whole(init["low"]), math.prod(shape)
+    count = max(_whole(init["high"]) - low, length)
+    order = torch.randperm(count, generator=generator, device=device)[:length]
+    return (order + low).reshape(list(shape)).to(dtype)
+
+
 def _patterns(order: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """Returns the 16-bit floats whose magnitudes are the next ones above 1/256, with both signs."""
     import torch
@@ -316,6 +329,7 @@ MAKERS: dict[str, Maker] = {
     "sorted": _sorted,
     "offsets": _offsets,
     "unique": _unique,
+    "unique_between": _unique_between,
     "mask": _mask,
     "triangular": _triangular,
     "block_sparse": _block_sparse,

@@ -256,7 +256,7 @@ EMPTY = 3
 def is_index(declaration: Declaration, given: TensorInput) -> bool:
     """Tells whether an input holds integers that may be indices: there is nothing that they could point to along an empty dim."""
     kind = given["init"]["kind"]
-    return kind in ("permutation", "distinct", "sorted", "offsets") or (
+    return kind in ("permutation", "distinct", "unique_between", "sorted", "offsets") or (
         kind == "randint" and not is_number(declaration, given)
     )
 

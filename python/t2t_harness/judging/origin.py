@@ -22,7 +22,12 @@ def origin(declaration: Declaration, run: Run, launchless: bool = False) -> Find
     computed = run["computed"]
     if computed:
         named = ", ".join(f"aten.{name}" for name in sorted(computed))
-        return Finding("torch-fallback", f"torch computes for the wrapper: {named}")
+        declared = sorted({*computed} & {*(declaration.get("allow") or ())})
+        # What the op itself consists of is taken off what it allows.
+        words = (
+            f" (`allow: [{', '.join(declared)}]` does not count: the op consists of what it allows)" if declared else ""
+        )
+        return Finding("torch-fallback", f"torch computes for the wrapper: {named}{words}")
     if hidden := run.get("unaccounted"):
         names = ", ".join(str(name)[:80] for name in hidden[:3])
         return Finding("torch-fallback", f"kernels ran beside those that the wrapper was seen to launch: {names}")

@@ -102,7 +102,7 @@ def changed_input(declaration: Declaration, dtype: str) -> str | None:
     return None
 
 
-ROLLED = ("constant", "distinct", "normal", "ones", "permutation", "randint", "uniform")
+ROLLED = ("constant", "distinct", "normal", "ones", "permutation", "randint", "uniform", "unique_between")
 """Kinds of `init` that hold of the same values at other places."""
 
 

@@ -193,6 +193,7 @@ def test_what_is_no_expression_of_dims_is_evaluated_never(text: str) -> None:
 INITS: dict[str, tuple[dict[str, Any], str]] = {
     "permutation": ({"kind": "permutation"}, "int64"),
     "distinct": ({"kind": "distinct", "low": 5, "high": 100}, "int64"),
+    "unique between": ({"kind": "unique_between", "low": 5, "high": 1100}, "int32"),
     "sorted": ({"kind": "sorted", "of": {"kind": "normal", "mean": 0.0, "std": 1.0}}, "float32"),
     "unique": ({"kind": "unique"}, "float32"),
     "unique of 16 bits": ({"kind": "unique"}, "float16"),
@@ -212,6 +213,8 @@ def holds(name: str, value: torch.Tensor) -> bool:
     if name == "distinct":
         is_within = bool(((wide >= 5) & (wide < 100)).all()) and float(wide.max()) > 50
         return is_within and all(row.unique().numel() == 32 for row in wide) and not wide[0].equal(wide[1])
+    if name == "unique between":
+        return bool(((wide >= 5) & (wide < 1100)).all()) and wide.unique().numel() == wide.numel()
     if name == "sorted":
         return bool((wide.diff(dim=-1) >= 0).all()) and wide.unique().numel() == 32 * 32
     if name.startswith("unique"):
