@@ -11,8 +11,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python"), str(Path(__file__).resolve().parent)]
 
+from checks import NORMAL, declared, tensor
 from checks import check as small_check
-from checks import declared, tensor
 from test_check import check, declaration
 
 from t2t_harness.cases import cases, reach
@@ -22,7 +22,7 @@ def op(large: int = 4096, **changes: Any) -> dict[str, Any]:
     """Returns an op of rows, checked at 16 and measured at `large`."""
     return {
         "dtypes": ["float32"],
-        "inputs": [{"name": "input", "shape": ["M", "N"]}],
+        "inputs": [{"name": "input", "shape": ["M", "N"], "init": NORMAL}],
         "sizes": {"small": {"M": 16, "N": 16}, "large": {"M": 32, "N": 32}},
         "check_sizes": {"small": {"M": 16, "N": 16}},
         "measured": {"small": {"M": 256, "N": 256}, "large": {"M": large, "N": large}},
