@@ -154,6 +154,18 @@ fn a_constraint_says_what_the_last_offset_is_and_a_paged_decode_is_judged() {
     ] {
         assert!(ops.contains(line), "no `{line}` in\n{ops}");
     }
+    // Another constraint on the same two is no such one.
+    let text = workspace.read(&format!("defs/{PAGED}.json"));
+    let also =
+        text.replace("kv_indptr[-1].item()\"", "kv_indptr[-1].item()\", \"num_kv_indices == kv_indptr[0].item()\"");
+    workspace.write("defs/also.json", also.replace(PAGED, "also"));
+    let ran = import(&workspace, "also", axes);
+    assert_eq!(ran.code, Some(2), "{}", ran.told);
+    assert!(
+        ran.told.contains("defs/also.json: constraints[2]: ") && ran.told.contains(" is about the values of"),
+        "{}",
+        ran.told
+    );
     workspace.edit("ops.yaml", "{randint: [0, 2]}", "{randint: [0, num_pages]}");
     let ran = workspace.build(&["--phase", "check", PAGED]);
     assert_eq!(ran.code, Some(0), "{}\n{ops}", ran.told);

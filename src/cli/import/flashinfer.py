@@ -116,9 +116,9 @@ def whole(asked: dict[str, Any], axes: Sizes, place: str) -> dict[str, int]:
 
 def says_offsets(said: ast.expr, offsets: dict[str, str]) -> bool:
     """Tells whether a constraint says which axis the last of an input's offsets is, and nothing else: they are drawn so."""
-    names = {node.id for node in ast.walk(said) if isinstance(node, ast.Name)}
-    is_equal = isinstance(said, ast.Compare) and len(said.ops) == 1 and isinstance(said.ops[0], ast.Eq)
-    return is_equal and any(names == {name, axis} for name, axis in offsets.items())
+    text = ast.unparse(said)
+    lasts = [(f"{name}[-1]{item}", axis) for name, axis in offsets.items() for item in ("", ".item()")]
+    return any(text in (f"{axis} == {last}", f"{last} == {axis}") for last, axis in lasts)
 
 
 def elements(shape: list[str], lengths: Sizes) -> int:
