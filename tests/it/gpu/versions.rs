@@ -2,6 +2,8 @@
 //!
 //! It does not know how fast they are, but that one does many times the work of the other.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::{ADDITION, Workspace, built};
@@ -29,16 +31,23 @@ ops:
     assert!(text.contains(LAUNCH));
     workspace.write("often.py", text.replace(LAUNCH, &format!("    for _ in range(20):\n    {LAUNCH}")));
     workspace.write("equal.py", &text);
-    for other in ["often.py", "equal.py"] {
-        let mut command = workspace.command(&["bench", "add/right", "--against", other, "--json", "--device", "cuda"]);
-        command.env_remove("T2T_LOCK_DIR");
-        let ran = built(command);
-        assert_eq!(ran.code, Some(0), "{}", ran.told);
-        let document: Value = serde_json::from_str(&ran.out).unwrap();
-        println!("{other}: {document}");
-        for (name, size) in document["sizes"].as_object().unwrap() {
-            let verdict = size["verdict"].as_str().unwrap();
-            assert!(if other == "often.py" { verdict == "faster" } else { verdict != "slower" }, "{name}: {document}");
-        }
+    let often = against(&workspace, "often.py");
+    assert!(often.values().all(|verdict| verdict == "faster"), "{often:?}");
+    // An interval leaves the truth out in one of twenty comparisons, half of them on this side: in two on end at one size it hardly does.
+    let twice = [against(&workspace, "equal.py"), against(&workspace, "equal.py")];
+    for name in twice[0].keys() {
+        assert!(twice.iter().any(|verdicts| verdicts[name] != "slower"), "{name}: {twice:?}");
     }
+}
+
+/// Times the present version against another one, and returns the verdict at each size.
+fn against(workspace: &Workspace, other: &str) -> BTreeMap<String, String> {
+    let mut command = workspace.command(&["bench", "add/right", "--against", other, "--json", "--device", "cuda"]);
+    command.env_remove("T2T_LOCK_DIR");
+    let ran = built(command);
+    assert_eq!(ran.code, Some(0), "{}", ran.told);
+    let document: Value = serde_json::from_str(&ran.out).unwrap();
+    println!("{other}: {document}");
+    let sizes = document["sizes"].as_object().unwrap();
+    sizes.iter().map(|(name, size)| (name.clone(), size["verdict"].as_str().unwrap().to_owned())).collect()
 }
