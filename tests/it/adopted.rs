@@ -178,7 +178,7 @@ const LIGER: &str = "liger-kernel==0.8.5";
 
 #[test]
 fn liger_kernel_is_adopted_as_it_comes() {
-    let workspace = Workspace::new(&OPS.replace(
+    let workspace = Workspace::with_zygote(&OPS.replace(
         "  relu:\n    torch: torch.nn.functional.relu\n",
         "  relu:\n    torch: torch.nn.functional.softmax\n    kwargs: {dim: -1}\n",
     ));

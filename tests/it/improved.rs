@@ -35,8 +35,8 @@ fn workspace() -> Workspace {
         let right = right.replace("import torch\n", "import time\n\nimport torch\n");
         right.replace("    return out", &format!("    time.sleep({seconds})\n    return out"))
     };
-    workspace.write(FILE, waiting("0.05"));
-    workspace.write("authors/1.py", waiting("0.2"));
+    workspace.write(FILE, waiting("0.01"));
+    workspace.write("authors/1.py", waiting("0.04"));
     workspace.write("authors/2.py", right.replace("alpha * y", "y"));
     workspace.write("authors/3.py", right);
     program(&workspace.path("authors/agent"), AUTHOR);

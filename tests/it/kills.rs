@@ -24,7 +24,7 @@ use crate::worker::worker_leftovers::marked;
 mod stores;
 
 /// How many moments a test draws, where it is no soak.
-const MOMENTS: u64 = 20;
+const MOMENTS: u64 = 10;
 
 /// Numbers that are the same in every run.
 struct Draw(u64);
@@ -252,7 +252,7 @@ pub fn children_of(pid: i32) -> Vec<i32> {
 
 fn t2t_is_killed(kind: Kind, seed: u64) {
     let stage = Stage::new(kind);
-    every_moment(MOMENTS / 2, seed, |number, draw, count| {
+    every_moment(MOMENTS, seed, |number, draw, count| {
         let clean = stage.set(number);
         let (lines, delay) = (draw.below(48), Duration::from_micros(draw.below(20_000)));
         let what = format!("round {number}, killed {delay:?} after line {lines}");

@@ -27,7 +27,7 @@ fn passes(session: &str, command: &Command) -> String {
 
 #[test]
 fn an_agent_declares_an_op_and_comes_to_a_kernel_that_passes() {
-    let workspace = Workspace::new("");
+    let workspace = Workspace::with_zygote("");
     std::fs::remove_file(workspace.path("ops.yaml")).unwrap();
     passes("author", &workspace.command(&[]));
 }

@@ -20,7 +20,7 @@ ops:
 
 #[test]
 fn the_interpreter_is_no_device_and_nothing_is_kept() {
-    let workspace = Workspace::new(OPS);
+    let workspace = Workspace::with_zygote(OPS);
     workspace.copy("tests/bad_kernels/right.py", "kernels/add/right.py");
     let ran = workspace.run(&["profile", "add/right", "--device", "cpu"]);
     assert_eq!(ran.code, Some(2), "{}", ran.told);
@@ -32,7 +32,7 @@ fn the_interpreter_is_no_device_and_nothing_is_kept() {
 
 #[test]
 fn a_device_that_is_elsewhere_has_what_was_kept_of_it_alone() {
-    let workspace = Workspace::new(OPS);
+    let workspace = Workspace::with_zygote(OPS);
     workspace.copy("tests/bad_kernels/right.py", "kernels/add/right.py");
     let refused = |arguments: &[&str]| {
         let ran = workspace.run(&[&["profile", "--as-device", "nvidia-h200"], arguments].concat());
@@ -78,7 +78,7 @@ fn run_beside(workspace: &Workspace, name: &str, is_there: bool, arguments: &[&s
 
 #[test]
 fn counters_need_their_profiler_and_the_device_itself() {
-    let workspace = Workspace::new(OPS);
+    let workspace = Workspace::with_zygote(OPS);
     workspace.copy("tests/bad_kernels/right.py", "kernels/add/right.py");
     let counters = ["profile", "add/right", "--counters"];
     for (is_there, more, message) in [
@@ -99,7 +99,7 @@ fn counters_need_their_profiler_and_the_device_itself() {
 
 #[test]
 fn a_repro_under_compute_sanitizer_needs_that_and_a_device() {
-    let workspace = Workspace::new(OPS);
+    let workspace = Workspace::with_zygote(OPS);
     workspace.copy("tests/bad_kernels/right.py", "kernels/add/right.py");
     for (is_there, tool, message) in [
         (false, "--sanitizer", "error: `compute-sanitizer` was not found\nhint: it comes with CUDA's toolkit"),

@@ -64,7 +64,7 @@ fn commands(page: &str) -> Vec<String> {
 
 #[test]
 fn its_steps_are_true_to_the_letter() {
-    let workspace = Workspace::new("");
+    let workspace = Workspace::with_zygote("");
     fs::remove_file(workspace.path("ops.yaml")).unwrap();
     let page = fs::read_to_string(environment::root().join("assets/skill/SKILL.md")).unwrap();
     let commands = commands(&page);

@@ -26,7 +26,7 @@ struct Tutorial {
 #[test]
 fn the_tutorial_is_true_to_the_letter() {
     let page = fs::read_to_string(environment::root().join("docs/tutorial.md")).unwrap();
-    let workspace = Workspace::new("");
+    let workspace = Workspace::with_zygote("");
     fs::remove_file(workspace.path("ops.yaml")).unwrap();
     let mut tutorial = Tutorial { workspace, blocks: blocks(&page).into_iter() };
 

@@ -46,7 +46,7 @@ fn a_killed_gc_leaves_what_the_workspace_needs() {
     let keep = project.path("../keep");
     copy(&project.path("cache"), &keep);
     let takes = time_of(&project, "cache gc --max-size 1B");
-    every_moment(MOMENTS / 4, 5, |number, draw, count| {
+    every_moment(MOMENTS / 2, 5, |number, draw, count| {
         fs::remove_dir_all(project.path("cache")).unwrap();
         copy(&keep, &project.path("cache"));
         let (kill, delay) = killed_within(&project, "cache gc --max-size 1B", takes, draw);
@@ -64,7 +64,7 @@ fn a_killed_import_and_a_killed_export_are_made_up_for_by_the_next() {
     let whole = fs::read(project.path("../out")).unwrap();
     clone.write("../in", &whole);
     let imports = time_of(&clone, "cache import ../in");
-    every_moment(MOMENTS / 4, 6, |number, draw, count| {
+    every_moment(MOMENTS / 2, 6, |number, draw, count| {
         clone.remove("cache");
         let (kill, delay) = killed_within(&clone, "cache import ../in", imports, draw);
         let what = format!("round {number}, import killed after {delay:?}");
