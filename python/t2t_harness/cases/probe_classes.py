@@ -11,12 +11,22 @@ from itertools import combinations, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_compared, arguments_values, bindings, cases, probing, seeds
+from t2t_harness.cases import (
+    arguments_compared,
+    arguments_refused,
+    arguments_values,
+    bindings,
+    cases,
+    probing,
+    reference_code,
+    seeds,
+)
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
+from t2t_harness.sources import signatures
 
 if TYPE_CHECKING:
-    from t2t_harness.boundary.documents import Declaration
+    from t2t_harness.boundary.documents import Declaration, VariantRequest
 
 OTHERS = 2
 """So many other values are tried of one argument of a constructor."""
@@ -34,14 +44,15 @@ INITS = 12
 """So many cases have another argument of it, the first value of each before the second of any."""
 
 
-def classes(declaration: Declaration) -> Iterator[Case]:
+def classes(request: VariantRequest) -> Iterator[Case]:
     """Yields all of them; none where the reference is no class."""
+    declaration = request["op"]
     reference = declaration.get("reference")
     if reference is None or not is_class(Path(reference["root"], reference["file"]), reference["name"]):
         return
     found = [*weights(declaration)]
     if not seeds.is_random(declaration):
-        found += [*again(declaration), *evaluation(declaration), *inits(declaration)]
+        found += [*again(declaration), *evaluation(declaration), *inits(declaration, left_to_defaults(request))]
     yield from (replace(case, has_own_budget=True) for case in found)
 
 
@@ -87,15 +98,40 @@ def longer(declaration: Declaration, small: Mapping[str, int]) -> Iterator[Case]
         yield probing.probe(declaration, f"{cases.AGAIN}[{at}]", binding, is_again=True, before=before)
 
 
-def inits(declaration: Declaration) -> Iterator[Case]:
-    """Yields cases in which the constructor has another argument: a number that is written into a kernel is right for that alone."""
+def left_to_defaults(request: VariantRequest) -> dict[str, object]:
+    """Returns the arguments that the constructors of the reference and of the entry both know and that ops.yaml does not declare, with the reference's defaults: flags, words and numbers."""
+    declaration, variant = request["op"], request["variant"]
+    reference, code = declaration.get("reference"), reference_code.source(declaration)
+    if reference is None or code is None or variant.get("module") or not variant.get("file"):
+        return {}
+    try:
+        written = Path(request["root"], variant["file"]).read_bytes()
+    except OSError:
+        return {}
+    known = {one.name for one in signatures.constructor(written, variant["entry"]) if one.has_default}
+    found = {one.name: one.default for one in signatures.constructor(code, reference["name"])}
+    return {
+        name: value
+        for name, value in found.items()
+        if name in known and name not in reference["init"] and is_comparable(name, value)
+    }
+
+
+def is_comparable(name: str, value: object) -> bool:
+    """Tells whether an argument of a constructor may have another value: not one by which something is drawn, or that says how a kernel is launched."""
+    left = (*arguments_values.LEFT_ALONE, *arguments_values.OPEN, *arguments_values.LAUNCHING)
+    return isinstance(value, bool | int | float | str) and name not in left and "drop" not in name
+
+
+def inits(declaration: Declaration, beside: Mapping[str, object]) -> Iterator[Case]:
+    """Yields cases in which the constructor has another argument, of those that are declared and of those `beside` them: a number that is written into a kernel is right for that alone."""
     reference = declaration["reference"]
     own = {} if reference is None else reference["init"]
     rank = max((len(given["shape"]) for given in tensors(declaration)), default=0)
     columns = [
         # One number may stand for those of all dims, and a class need not take them apart.
         [(name, value) for value in away(declaration, name, declared, rank) if type(value) is type(declared)]
-        for name, declared in own.items()
+        for name, declared in [*own.items(), *beside.items()]
     ]
     turns = [one for turn in zip_longest(*(column[:OTHERS] for column in columns)) for one in turn if one is not None]
     firsts = [column[0] for column in columns if column]
@@ -130,7 +166,8 @@ def away(declaration: Declaration, name: str, declared: object, rank: int) -> li
     if type(declared) is int and declared > 0:
         # What counts something is seldom nothing.
         found.sort(key=lambda one: isinstance(one, int) and one <= 0)
-    return [one for place, one in enumerate(found) if one not in found[:place]]
+    refused = [one for one in found if arguments_refused.refuses(declaration, name, one)]
+    return [one for place, one in enumerate(found) if one not in found[:place] and one not in refused]
 
 
 def is_class(path: Path, name: str) -> bool:

@@ -53,14 +53,11 @@ def meetings(declaration: Declaration, others: Sequence[Case]) -> Iterator[Case]
     if not floating or not kinds or seeds.is_random(declaration):
         return
     columns: dict[str, list[tuple[str, object, Case]]] = {}
-    for case in others:
-        changed = difference(declaration, case)
-        if len(changed) == 1 and case.values == "declared":
-            ((name, value),) = changed.items()
-            # A number to pad with is one, and no length.
-            is_value = name == "pad" and isinstance(value, float)
-            if (name not in ELSEWHERE or is_value) and isinstance(value, bool | str | int | float):
-                columns.setdefault(name, []).append((name, value, case))
+    for name, value, case in changes(declaration, others):
+        # A number to pad with is one, and no length.
+        is_value = name == "pad" and isinstance(value, float)
+        if (name not in ELSEWHERE or is_value) and isinstance(value, bool | str | int | float):
+            columns.setdefault(name, []).append((name, value, case))
     met = [
         [
             of_pairs(declaration, case) if kind == cases.PAIRS else meeting(case, floating[0], kind)
@@ -102,17 +99,13 @@ def at_declared(declaration: Declaration, others: Sequence[Case]) -> Iterator[Ca
         if size and bindings.is_possible(declaration, size) and bindings.largest(declaration, size) <= FEW
     ]
     names: set[str] = set()
-    for case in others:
-        changed = list(difference(declaration, case).items())
-        if len(changed) != 1 or case.values != "declared" or len(names) == DECLARED:
-            continue
-        ((name, value),) = changed
-        if name in (*names, *arguments_known.DIMS, *ELSEWHERE) or not isinstance(value, bool | int | float | str):
+    for name, value, case in changes(declaration, others):
+        is_known = name in (*names, *arguments_known.DIMS, *ELSEWHERE)
+        if is_known or not isinstance(value, bool | int | float | str) or len(names) == DECLARED:
             continue
         names.add(name)
-        word = case.name.split("/")[1].removesuffix("]")
         for size, binding in sizes[:SIZES]:
-            yield probing.probe(declaration, f"{word},{size}]", binding, kwargs=case.kwargs, has_own_budget=True)
+            yield probing.probe(declaration, word(case, size), binding, kwargs=case.kwargs, has_own_budget=True)
 
 
 DECLARED = 6
@@ -131,19 +124,15 @@ def in_blocks(declaration: Declaration, others: Sequence[Case], limit: int) -> I
     if len(dims) < 2 or elementwise.shows_anywhere(declaration) or seeds.is_random(declaration):
         return
     names: set[str] = set()
-    for case in others:
-        changed = list(difference(declaration, case).items())
-        if len(changed) != 1 or case.values != "declared" or len(names) == BLOCKED:
-            continue
-        ((name, value),) = changed
-        if name in (*names, *arguments_known.DIMS) or not isinstance(value, bool | int | str):
+    for name, value, case in changes(declaration, others):
+        is_known = name in (*names, *arguments_known.DIMS)
+        if is_known or not isinstance(value, bool | int | str) or len(names) == BLOCKED:
             continue
         names.add(name)
         for dim, length in product(dict.fromkeys((dims[-2], dims[0])), LENGTHS):
             binding = probing.bound(declaration, {dim: length}, probing.NARROW)
             if probing.fits(declaration, binding, limit):
-                word = case.name.split("/")[1].removesuffix("]")
-                at = f"{word},{dim}={binding[dim]}]"
+                at = word(case, f"{dim}={binding[dim]}")
                 yield probing.probe(declaration, at, binding, kwargs=case.kwargs, has_own_budget=True)
                 break
 
@@ -161,12 +150,9 @@ def halves(declaration: Declaration, others: Sequence[Case]) -> Iterator[Case]:
     if not floating or "zeros" in cases.edges_off(declaration) or seeds.is_random(declaration):
         return
     names: set[str] = set()
-    for case in others:
-        changed = list(difference(declaration, case).items())
-        if len(changed) != 1 or case.values != "declared" or len(names) == ODD:
-            continue
-        ((name, value),) = changed
-        if name not in (*names, *ELSEWHERE) and type(value) is int and value > 0 and value % 2 == 1:
+    for name, value, case in changes(declaration, others):
+        is_odd = type(value) is int and value > 0 and value % 2 == 1
+        if is_odd and name not in (*names, *ELSEWHERE) and len(names) < ODD:
             names.add(name)
             found = replace(meeting(case, floating[0], EIGHTHS), has_own_budget=True)
             yield probing.forward(declaration, found)
@@ -201,6 +187,19 @@ def difference(declaration: Declaration, case: Case) -> dict[str, object]:
     if own.keys() - changed.keys():
         return {}
     return {name: value for name, value in changed.items() if name not in own or own[name] != value}
+
+
+def changes(declaration: Declaration, others: Sequence[Case]) -> Iterator[tuple[str, object, Case]]:
+    """Yields, of the cases `others`, those that differ from what is declared in one argument alone: its name, its value, and the case."""
+    for case in others:
+        changed = difference(declaration, case)
+        if len(changed) == 1 and case.values == "declared":
+            yield *next(iter(changed.items())), case
+
+
+def word(case: Case, at: str) -> str:
+    """Returns what a case of one changed argument is called at other lengths, which `at` names."""
+    return f"{case.name.split('/')[1].removesuffix(']')},{at}]"
 
 
 def is_decision(value: object) -> bool:

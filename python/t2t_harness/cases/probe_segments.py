@@ -51,22 +51,18 @@ def segments(declaration: Declaration, others: Sequence[Case], limit: int) -> It
         far = probing.probe(declaration, f"{WORD}[{at},{cases.BOUNDS}]", binding, values=cases.BOUNDS)
         yield replace(far, has_own_budget=True)
     if absent := tuple(given["name"] for given in tensors(declaration) if given.get("optional")):
-        word = f"{WORD}[{at},without-{cases.JOINED.join(absent)}]"
-        yield probing.probe(declaration, word, binding, absent=absent, has_own_budget=True)
+        label = f"{WORD}[{at},without-{cases.JOINED.join(absent)}]"
+        yield probing.probe(declaration, label, binding, absent=absent, has_own_budget=True)
     for dtype in declaration["dtypes"][1:]:
         yield probing.probe(declaration, f"{WORD}[{at}]", binding, dtype=dtype, has_own_budget=True)
     tried: dict[str, int] = {}
-    for case in others:
-        changed = list(probe_meetings.difference(declaration, case).items())
-        if len(changed) != 1 or case.values != "declared":
-            continue
-        ((name, value),) = changed
+    for name, value, case in probe_meetings.changes(declaration, others):
         is_new = name not in tried and len(tried) < ARGUMENTS
         if name in arguments_known.DIMS or not (is_new or (isinstance(value, str) and 0 < tried.get(name, 0) < WORDS)):
             continue
         tried[name] = tried.get(name, 0) + 1
-        word = case.name.split("/")[1].removesuffix("]")
-        yield replace(case, name=f"edge/{word},{at}]/{case.dtype}", binding=binding, has_own_budget=True)
+        label = f"edge/{probe_meetings.word(case, at)}/{case.dtype}"
+        yield replace(case, name=label, binding=binding, has_own_budget=True)
         if type(value) is int and declaration["kwargs"].get(name) != WINDOW:
             kwargs = {**declaration["kwargs"], **(case.kwargs or {}), name: WINDOW}
             yield probing.probe(

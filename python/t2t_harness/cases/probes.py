@@ -187,7 +187,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         *probe_lengths.at_once(declaration, literals.thresholds(read), limit),
         *probe_lengths.in_pieces(declaration, literals.divisors(read), limit),
         *probe_alone.alone(declaration, limit),
-        *probe_classes.classes(declaration),
+        *probe_classes.classes(request),
         *probe_meetings.beside(declaration, others, limit),
         *probe_further.counted(declaration, limit),
         *probe_segments.segments(declaration, others, limit),

@@ -75,6 +75,17 @@ def of_class(node: ast.ClassDef) -> list[Wrapper]:
     return [Wrapper(node.name, parameters)]
 
 
+def constructor(source: str | bytes, name: str) -> list[Parameter]:
+    """Returns the parameters of the constructor of a class at module level; none where it has no own one, or where the source does not parse."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return []
+    classes = [node for node in body if isinstance(node, ast.ClassDef) and node.name == name]
+    methods = [one for node in classes for one in node.body if isinstance(one, ast.FunctionDef)]
+    return [one for node in methods if node.name == "__init__" for one in [*parameters_in(node)][1:]]
+
+
 def is_kernel(node: ast.FunctionDef) -> bool:
     """Tells whether a function is decorated by Triton."""
     decorators = (one.func if isinstance(one, ast.Call) else one for one in node.decorator_list)

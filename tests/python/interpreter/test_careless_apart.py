@@ -260,3 +260,65 @@ def test_a_table_that_the_first_call_makes_is_too_short_for_a_longer_one(tmp_pat
     written = " or self.table.shape[0] < M"
     assert written in PLACED
     assert verdict(tmp_path / "wrong", op, PLACED.replace(written, ""))[0] in ("nan", "mismatch", "out-of-bounds")
+
+
+GAIN = """
+import torch
+
+class Gained(torch.nn.Module):
+    def __init__(self, dim, gain=2.0, squares=False, dropout=0.0):
+        super().__init__()
+        if gain <= 0:
+            raise ValueError(gain)
+        self.gain, self.squares = gain, squares
+        self.scale = torch.nn.Parameter(torch.randn(dim))
+        self.drop = torch.nn.Dropout(dropout)
+
+    def forward(self, x):
+        return self.drop((x * x if self.squares else x) * self.scale * self.gain)
+"""
+
+GAINED = """
+@triton.jit
+def gained(x_ptr, s_ptr, out_ptr, N, gain, sm, sn, SQUARES: tl.constexpr, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * sm + cols * sn, mask=cols < N)
+    if SQUARES:
+        x = x * x
+    tl.store(out_ptr + row * N + cols, x * tl.load(s_ptr + cols, mask=cols < N) * gain, mask=cols < N)
+
+class wrapper(torch.nn.Module):
+    def __init__(self, dim, gain=2.0, squares=False, dropout=0.0):
+        super().__init__()
+        self.gain, self.squares = gain, squares
+        self.scale = torch.nn.Parameter(torch.randn(dim))
+
+    def forward(self, x):
+        out = torch.empty_like(x, memory_format=torch.contiguous_format)
+        M, N = x.shape
+        block = triton.next_power_of_2(N)
+        gained[(M,)](x, self.scale, out, N, self.gain, *x.stride(), SQUARES=self.squares, BLOCK=block)
+        return out
+"""
+
+
+def test_arguments_of_a_constructor_that_ops_yaml_leaves_to_their_defaults_are_tried(tmp_path: Path) -> None:
+    given, init = tensor("x", ["M", "N"]), {"init": {"dim": "N"}}
+    op = referring(tmp_path, GAIN, "Gained", given, {"M": 7, "N": 6}, reference=init)
+    require_passed(tmp_path / "right", op, GAINED)
+    rows = check(tmp_path / "names", op, GAINED)["evidence"]["cases"]
+    names = [row["name"] for row in rows if "/init[" in row["name"]]
+    # What the reference refuses, and what draws, is not.
+    assert names and not any("dropout" in name or "gain=0" in name or "gain=-" in name for name in names), names
+    for argument, used in (("gain", "N, self.gain,"), ("squares", "SQUARES=self.squares")):
+        careless = GAINED.replace(used, "N, 2.0," if argument == "gain" else "SQUARES=False")
+        failure = check(tmp_path / argument, op, careless)["evidence"]["failure"]
+        assert failure is not None and f"/init[{argument}=" in failure["case"]
+    # A constructor that does not know the argument is called without it.
+    require_passed(
+        tmp_path / "fewer",
+        op,
+        GAINED.replace(", gain=2.0, squares=False", "").replace(
+            "self.gain, self.squares = gain, squares", "self.gain, self.squares = 2.0, False"
+        ),
+    )

@@ -302,7 +302,7 @@ def test_whole_numbers_of_a_reference_are_tried(tmp_path: Path) -> None:
     documents = of_reference(tmp_path, QUANTIZE)
     assert documents["verdict"]["verdict"] == "passed", documents["evidence"]["failure"]
     rows = {row["name"]: str(row["reason"]) for row in documents["evidence"]["cases"] if row["verdict"] == "dropped"}
-    assert rows["edge/kwarg[bits=9]/float32"].startswith("torch refuses"), "the reference does not take it"
+    assert not any("bits=9" in name for name in rows), "the reference does not take it, whatever else it is given"
     assert rows["edge/kwarg[bits=2]/float32"].startswith("the wrapper refuses it"), "whatever it raises"
 
 

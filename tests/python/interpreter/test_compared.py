@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from checks import declared, require_passed, require_rejected, tensor
 
-from t2t_harness.cases import arguments_compared
+from t2t_harness.cases import arguments_away, arguments_compared, arguments_refused
 
 REFERENCE = '''
 import torch
@@ -122,3 +122,39 @@ def test_what_is_compared_with_a_length_is_also_less_than_that(tmp_path: Path) -
     reference = {"file": "reference.py", "name": "reference", "init": {}, "root": str(tmp_path)}
     given = declared("", [], {}, torch=None, reference=reference)
     assert arguments_compared.compared(given, "longest", 2048) == [*arguments_compared.FEW]
+
+
+REFUSES = """
+def reference(x, beta=1.0, mode="a", count=2, most=None, steps=3, width=4):
+    if beta <= 0:
+        raise ValueError(beta)
+    assert mode in ("a", "b")
+    if not 0 <= count < 5 or x.dim() == 7:
+        raise ValueError(count)
+    if most is not None and most < 1:
+        raise ValueError(most)
+    if x.shape[0] < width:
+        raise ValueError(width)
+    steps = abs(steps)
+    if steps < 0:
+        raise ValueError(steps)
+    if x.numel() == 0:
+        return x
+    assert width > 2
+    return x
+"""
+
+
+def test_what_a_reference_refuses_whatever_else_it_is_given_is_not_tried(tmp_path: Path) -> None:
+    (tmp_path / "reference.py").write_text(REFUSES, encoding="utf-8")
+    reference = {"file": "reference.py", "name": "reference", "init": {}, "root": str(tmp_path)}
+    own = {"beta": 1.0, "mode": "a", "count": 2, "most": None, "steps": 3, "width": 4}
+    op = declared("", [], {}, torch=None, reference=reference, kwargs=own)
+    refused = {"beta": [-1.0, 0], "mode": ["c"], "count": [-1, 5], "most": [0, -2.5]}
+    taken = {"beta": [0.5, "x"], "mode": ["b"], "count": [0, 4], "most": [None, 1], "steps": [-1], "width": [0, 1]}
+    for expected, values in ((True, refused), (False, taken)):
+        for name, listed in values.items():
+            for value in listed:
+                assert arguments_refused.refuses(op, name, value) is expected, (name, value)
+    assert arguments_away.others(op, "beta", 1.0, 2) == [2.5]
+    assert not arguments_refused.refuses(op | {"reference": None, "torch": "torch.add"}, "beta", -1.0)
