@@ -202,8 +202,7 @@ impl Given {
                 let _ = writeln!(text, "    {name}: {{scalar: {}}}", entry::flow(value));
                 continue;
             }
-            let mut written =
-                format!("shape: {}", entry::flow(&json!(self.lengths(tensor.shape.as_deref().unwrap_or_default()))));
+            let mut written = format!("shape: {}", entry::flow(&json!(self.lengths(tensor.axes()))));
             if tensor.dtype != main {
                 let _ = write!(written, ", dtype: {}", tensor.dtype);
             }
@@ -239,12 +238,7 @@ impl Given {
     /// Returns the var axes that are dims of the op: those that inputs have and no constraint says.
     fn free(&self) -> Vec<&str> {
         let derived = self.definition.derived();
-        let lengths = self
-            .definition
-            .inputs
-            .0
-            .iter()
-            .flat_map(|(_, tensor)| self.lengths(tensor.shape.as_deref().unwrap_or_default()));
+        let lengths = self.definition.inputs.0.iter().flat_map(|(_, tensor)| self.lengths(tensor.axes()));
         let names: Vec<String> =
             lengths.filter_map(|length| length.as_str().map(definition::names)).flatten().collect();
         let is_free = |axis: &&str| !derived.contains_key(axis) && names.iter().any(|name| name == axis);

@@ -59,6 +59,13 @@ pub(super) struct Tensor {
     pub(super) dtype: String,
 }
 
+impl Tensor {
+    /// Returns its axes; of a number none.
+    pub(super) fn axes(&self) -> &[String] {
+        self.shape.as_deref().unwrap_or_default()
+    }
+}
+
 /// A mapping whose keys keep their order, each of which is there once.
 #[derive(Debug)]
 pub(super) struct Named<T>(pub(super) Vec<(String, T)>);
