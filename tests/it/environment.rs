@@ -5,6 +5,7 @@
 
 use std::env;
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -38,6 +39,19 @@ pub fn temporary() -> PathBuf {
 /// The repository, or what a machine that only runs carried tests names with `T2T_ROOT`.
 pub fn root() -> PathBuf {
     env::var_os("T2T_ROOT").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from)
+}
+
+/// Fails, with what helps, where other users cannot enter the repository's folder, as one below root's home: tests that run as root start programs of it as another user.
+#[track_caller]
+pub fn expect_open_to_others() {
+    let root = root().canonicalize().unwrap();
+    let is_closed = |folder: &&Path| fs::metadata(folder).unwrap().mode() & 0o001 == 0;
+    if let Some(closed) = root.ancestors().find(is_closed) {
+        panic!(
+            "other users cannot enter {}, and this test runs as one of them: run `chmod o+x` on it, or clone elsewhere",
+            closed.display()
+        );
+    }
 }
 
 /// The t2t binary under test; `T2T_BIN` names a carried one.

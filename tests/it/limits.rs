@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::process::Command;
 
 use crate::cli::damage::is_root;
+use crate::environment;
 use crate::project::{Project, Ran, copy_program};
 use crate::soak::Count;
 
@@ -36,6 +37,7 @@ fn limited(project: &Project, limit: &str, arguments: &str) -> Ran {
 fn of_another() -> Project {
     let project = Project::new();
     if is_root() {
+        environment::expect_open_to_others();
         let folder = project.path("../.");
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
         assert!(Command::new("chown").args(["-R", &other().to_string()]).arg(&folder).status().unwrap().success());

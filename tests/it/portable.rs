@@ -154,6 +154,7 @@ fn handed_over(project: &Project) -> Project {
     set_modes(&root.join("cache"), 0o444, 0o777);
     fs::remove_dir_all(root.join("logs")).unwrap();
     if is_root(&root) {
+        environment::expect_open_to_others();
         for folder in [root.clone(), root.join("assets")] {
             chown(&folder, Some(NOBODY), Some(NOBODY)).unwrap();
         }
