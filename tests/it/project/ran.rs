@@ -17,7 +17,7 @@ pub struct Ran {
     /// What ran, as `softmax:select,log softmax/v2_tiling:compile,check summary`: of actions with children what the interpreter says,
     /// of the others what the build reports.
     pub actions: String,
-    /// How often an interpreter was started.
+    /// How often an interpreter was started. After an edit one may have been for nothing, as a head start.
     pub starts: usize,
 }
 
