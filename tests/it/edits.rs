@@ -58,7 +58,8 @@ fn a_comment_and_formatting_run_nothing() {
     let project = Project::built();
     project.edit(KERNEL, "import triton\n", "# Triton.\nimport triton\n\n\n");
     project.edit(KERNEL, "return input + 1", "return (  # one more\n        input + 1\n    )");
-    project.build().exits(0).runs("");
+    let ran = project.build().exits(0).runs("");
+    assert_eq!(ran.asked, 0);
 }
 
 #[test]
@@ -103,7 +104,8 @@ fn code_that_is_put_back_runs_nothing() {
     project.build().runs(V2);
     assert_ne!(project.read("logs/softmax_log.md"), log);
     project.write(KERNEL, kernel);
-    project.build().exits(0).runs("");
+    let ran = project.build().exits(0).runs("");
+    assert_eq!(ran.asked, 0);
     assert_eq!(project.read("logs/softmax_log.md"), log);
     project.build().runs("").never_says("restored,");
 }

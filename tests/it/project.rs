@@ -188,13 +188,16 @@ impl Project {
         let stderr = self.redacted(&output.stderr);
         expect_none_lost(output.status.code(), &stderr);
         let children = log.iter().filter_map(|line| line.split_once(' ')).map(|(target, _)| target.to_owned());
-        let children = children.filter(|target| target.contains('/') || target.contains(':'));
+        let children: Vec<String> = children.filter(|target| target.contains('/') || target.contains(':')).collect();
         let local = stderr.lines().filter_map(reported).filter(|target| is_local(target));
-        let actions = grouped(children.filter(|target| !target.ends_with(":probe")).chain(local).collect());
+        let asked = children.len();
+        let of_actions = children.into_iter().filter(|target| !target.ends_with(":probe"));
+        let actions = grouped(of_actions.chain(local).collect());
         Ran {
             code: output.status.code().unwrap_or(-1),
             stdout: self.redacted(&output.stdout),
             starts: log.iter().filter(|line| line.starts_with("start ")).count(),
+            asked,
             stderr,
             actions,
         }

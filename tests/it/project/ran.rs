@@ -19,6 +19,8 @@ pub struct Ran {
     pub actions: String,
     /// How often an interpreter was started. After an edit one may have been for nothing, as a head start.
     pub starts: usize,
+    /// How many calls an interpreter was asked for, those of no action too, as of what it has installed.
+    pub asked: usize,
 }
 
 impl Ran {
