@@ -32,7 +32,9 @@ def ask(zygote, numbers, descriptors, is_spare=False):
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(zygote)
     sent = socket.send_fds(connection, [text], descriptors)
-    connection.sendall(text[sent:])
+    # Of a spare the other end is closed as soon as all has come: then to send nothing more is an error, too.
+    if sent < len(text):
+        connection.sendall(text[sent:])
     return connection
 
 
