@@ -327,10 +327,10 @@ def measured(declared: Any, side: str, chosen: Any) -> dict[str, Any]:
 
 def measured_at(declared: Any, case: Any, side: str, chosen: Any) -> dict[str, Any]:
     """Returns the figures of one size."""
-    from t2t_harness.cases import inputs
+    from t2t_harness.cases import called_with, declared_inputs
     from t2t_harness.op import operation
 
-    given, kwargs = inputs.make_inputs(declared, case, "cuda"), inputs.kwargs_of(declared, case)
+    given, kwargs = declared_inputs.make_inputs(declared, case, "cuda"), called_with.kwargs_of(declared, case)
     function = operation.ready(declared, case.binding, case.dtype, "cuda")
 
     def eager() -> Any:

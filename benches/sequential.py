@@ -296,7 +296,7 @@ def agrees(op: Any, case: Any, wrapper: Callable[..., Any], given: dict[str, Any
     """Returns whether the wrapper's results are allclose to torch's, NaN where torch has NaN; None where torch refuses the case."""
     import torch
 
-    from t2t_harness.cases import inputs
+    from t2t_harness.cases import called_with
     from t2t_harness.judging import oracle
     from t2t_harness.op import operation
 
@@ -306,10 +306,10 @@ def agrees(op: Any, case: Any, wrapper: Callable[..., Any], given: dict[str, Any
     try:
         theirs = oracle.copies(given) if op["mutates"] else given
         torch_op = operation.ready(op, case.binding, case.dtype, "cuda")
-        right = several(operation.call(torch_op, op, theirs, inputs.kwargs_of(op, case)))
+        right = several(operation.call(torch_op, op, theirs, called_with.kwargs_of(op, case)))
     except Exception:
         return None
-    args, kwargs = inputs.call_arguments(wrapper, op, case, given)
+    args, kwargs = called_with.call_arguments(wrapper, op, case, given)
     try:
         left = several(wrapper(*args, **kwargs))
     except Exception as error:

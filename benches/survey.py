@@ -139,7 +139,7 @@ def child(folder: Path, arguments: argparse.Namespace) -> None:
 
 def measured(folder: Path, op: Any, variants: Any, size: str, part: str) -> dict[str, Any]:
     """Returns eager torch's median time in milliseconds, and by variant the ratio of that to its own and the 95 % interval, or `why` there is none. Compiling alone returns nothing."""
-    from t2t_harness.cases import cases, inputs
+    from t2t_harness.cases import called_with, cases, declared_inputs
     from t2t_harness.measuring import timing
     from t2t_harness.op import operation
 
@@ -147,7 +147,7 @@ def measured(folder: Path, op: Any, variants: Any, size: str, part: str) -> dict
     case = next((one for one in cases.bench_cases(op) if one.name.startswith(size)), None)
     if case is None:
         return {"why": f"it has no size `{size}`"}
-    given, kwargs = inputs.make_inputs(op, case, "cuda"), inputs.kwargs_of(op, case)
+    given, kwargs = declared_inputs.make_inputs(op, case, "cuda"), called_with.kwargs_of(op, case)
     function = operation.ready(op, case.binding, case.dtype, "cuda")
     eager = functools.partial(operation.call, function, op, given, kwargs)
     right = catalogue.first_of(eager())

@@ -321,7 +321,7 @@ def facts_of(request: Any) -> dict[str, dict[str, Any]]:
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
-    from t2t_harness.cases import cases, inputs
+    from t2t_harness.cases import called_with, cases, declared_inputs
     from t2t_harness.judging import oracle
     from t2t_harness.measuring import timing
     from t2t_harness.op import operation
@@ -334,8 +334,8 @@ def facts_of(request: Any) -> dict[str, dict[str, Any]]:
     with stage.lane(request):
         entry = loading.load_entry(request["root"], request["variant"])
         for case in cases.bench_cases(request["op"]):
-            given = inputs.make_inputs(request["op"], case, "cuda")
-            args, kwargs = inputs.call_arguments(entry, request["op"], case, given)
+            given = declared_inputs.make_inputs(request["op"], case, "cuda")
+            args, kwargs = called_with.call_arguments(entry, request["op"], case, given)
 
             def choose(tuner: Any, configs: list[Any]) -> list[Any]:
                 key = [str(part) for part in recorder.key]
@@ -346,7 +346,7 @@ def facts_of(request: Any) -> dict[str, dict[str, Any]]:
                 out: Any = entry(*args, **kwargs)
             with FlopCounterMode(display=False) as counter:
                 torch_op = operation.ready(request["op"], case.binding, case.dtype, "cuda")
-                operation.call(torch_op, request["op"], given, inputs.kwargs_of(request["op"], case))
+                operation.call(torch_op, request["op"], given, called_with.kwargs_of(request["op"], case))
             right = oracle.reference(request["op"], case, given)
             plain: Any = right.plain["0"]
             exact = plain.double() if right.oracle is None else right.oracle["0"].double()

@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from t2t_harness.cases import cases, inputs, operators
+from t2t_harness.cases import called_with, cases, operators
 from t2t_harness.op import operation
 from t2t_harness.sources import methods
 from t2t_harness.triton import stage
@@ -59,8 +59,8 @@ def arranged_for(
     wrapper = operation.called(found)
     written = variant.get("call")
     if written is None:
-        return (wrapper, *inputs.call_arguments(wrapper, declaration, case, given, label))
-    return (wrapper, *placed(written, inputs.named_arguments(declaration, case, given, label)))
+        return (wrapper, *called_with.call_arguments(wrapper, declaration, case, given, label))
+    return (wrapper, *placed(written, called_with.named_arguments(declaration, case, given, label)))
 
 
 def of_operator(
@@ -74,11 +74,11 @@ def of_operator(
 
     methods.require(found, told, "the entry")
     forward: Entry = getattr(found, methods.name_of(told["forward"]))
-    known = inputs.named_arguments(declaration, case, given, label)
+    known = called_with.named_arguments(declaration, case, given, label)
     if methods.is_call(told["forward"]):
         args, kwargs = placed(told["forward"], known)
     else:
-        args, kwargs = inputs.call_arguments(forward, declaration, case, given, label)
+        args, kwargs = called_with.call_arguments(forward, declaration, case, given, label)
     if not declaration["backward"]:
         return forward, args, kwargs
     leaves = {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}

@@ -1,7 +1,6 @@
 """The cases of an op: which inputs a kernel is run on, named, without their values.
 
-A case is data: a size, a dtype, a seed and what is special about it. Values come from inputs.py. Nothing here imports
-torch.
+A case is data: a size, a dtype, a seed and what is special about it. Values come from inputs.py. It imports no torch.
 """
 
 from __future__ import annotations
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
 
 EDGES = 12
 """Most edge cases of one op, in its first dtype."""
+
+DECLARED = "declared"
 
 TIES = "ties"
 """Values of an input; each second one is a value of another input."""
@@ -106,7 +107,7 @@ class Case:
     dtype: str
     binding: dict[str, int]
     seed: int = 0
-    values: str = "declared"
+    values: str = DECLARED
     """`declared`, `large`, `equal-rows`, `special`, `ignored`, `pairs`, `corners`, `negative`, or one of unusual.py; only floating inputs with random values heed it, but for `ignored`, `negative`, `counts`, `long-count`, `bounds`, `limits`, `false`, `true` and `late-true`."""
     layout: str | None = None
     """In the place of every input's declared layout, or of that which `of` names, where that input has the dims for it."""

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         InitUnique,
         InitUniqueBetween,
         Quantity,
+        TensorInput,
     )
 
 Shape = Sequence[int]
@@ -54,6 +55,16 @@ def bounds(init: Init) -> tuple[int, int]:
     if own["kind"] != "randint":
         raise ValueError(f"`{own['kind']}` draws no integers between bounds")
     return int(_number(own["low"])), int(_number(own["high"])) - 1
+
+
+def allowed(given: TensorInput) -> tuple[float, float]:
+    """Returns the least and the largest finite number that an input may hold as it is declared."""
+    init = given["init"]
+    low, high = (init["low"], init["high"]) if init["kind"] == "uniform" else (-math.inf, math.inf)
+    if isinstance(low, str) or isinstance(high, str):
+        # Bounds of integers: they are lengths of dims.
+        return (math.inf, -math.inf)
+    return (low, high)
 
 
 def moved(values: torch.Tensor, by: float, to: float) -> torch.Tensor:

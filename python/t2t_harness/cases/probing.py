@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import arguments_compared, bindings, cases, elementwise
+from t2t_harness.cases import arguments_compared, bindings, cases, drawing, elementwise
 from t2t_harness.cases.cases import Case
 from t2t_harness.cases.remembered import of_declaration
+from t2t_harness.op import single
 from t2t_harness.op.declaration import tensors
 
 if TYPE_CHECKING:
@@ -144,11 +143,11 @@ def numbers(declaration: Declaration, given: TensorInput) -> list[float]:
     told: list[object] = [*(declaration.get("kwargs") or {}).values(), *elementwise.defaults(declaration).values()]
     told += FEW
     told += [one for value in told if isinstance(value, (list, tuple)) for one in value]
-    told += [rounded(value) for value in arguments_compared.decided(declaration)]
+    told += [single.rounded(value) for value in arguments_compared.decided(declaration)]
     plain = [float(value) for value in told if is_plain(value) and abs(value) < 1 << 24]
-    low, high = allowed(given)
+    low, high = drawing.allowed(given)
     both = dict.fromkeys(sign * value for value in plain for sign in (1.0, -1.0))
-    return [value for value in both if low <= value <= high and value == rounded(value)]
+    return [value for value in both if low <= value <= high and value == single.rounded(value)]
 
 
 def alike(declaration: Declaration) -> list[str]:
@@ -167,25 +166,9 @@ def of_pairs(declaration: Declaration, small: Mapping[str, int]) -> dict[str, in
     return dict(small) if bindings.largest(declaration, small) >= MEETING else rows(declaration, (MEETING,))
 
 
-def allowed(given: TensorInput) -> tuple[float, float]:
-    """Returns the least and the largest finite number that an input may hold as it is declared."""
-    init = given["init"]
-    low, high = (init["low"], init["high"]) if init["kind"] == "uniform" else (-math.inf, math.inf)
-    if isinstance(low, str) or isinstance(high, str):
-        # Bounds of integers: they are lengths of dims.
-        return (math.inf, -math.inf)
-    return (low, high)
-
-
 def is_plain(value: object) -> TypeGuard[float]:
     """Tells whether `value` is a number, and no truth value."""
     return type(value) in (int, float)
-
-
-def rounded(value: float) -> float:
-    """Returns the float32 that is nearest to `value`."""
-    found: float = struct.unpack("f", struct.pack("f", value))[0]
-    return found
 
 
 def hides(declaration: Declaration) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.cases import elementwise, probing
 from t2t_harness.cases.cases import Case
-from t2t_harness.cases.probing import rounded
+from t2t_harness.op import single
 from t2t_harness.op.declaration import tensors
 
 if TYPE_CHECKING:
@@ -86,21 +86,21 @@ def lengths(windows: int) -> tuple[int, ...]:
 
 def begins_off(length: int, windows: int) -> bool:
     """Tells whether a window begins elsewhere where its number is multiplied by `length / windows`."""
-    step = rounded(length / windows)
-    return any(math.floor(rounded(one * step)) != one * length // windows for one in range(windows))
+    step = single.rounded(length / windows)
+    return any(math.floor(single.rounded(one * step)) != one * length // windows for one in range(windows))
 
 
 def ends_off(length: int, windows: int) -> bool:
     """Tells whether a window ends elsewhere where that is done."""
-    step = rounded(length / windows)
-    ends = ((min(math.ceil(rounded(one * step)), length), one) for one in range(1, windows + 1))
+    step = single.rounded(length / windows)
+    ends = ((min(math.ceil(single.rounded(one * step)), length), one) for one in range(1, windows + 1))
     return any(end != -(-one * length // windows) for end, one in ends)
 
 
 def is_off_by_reciprocal(length: int, windows: int) -> bool:
     """Tells whether a window has other bounds where `1 / windows` is multiplied by."""
-    part = rounded(1 / windows)
-    places = ((rounded(one * length * part), one) for one in range(windows + 1))
+    part = single.rounded(1 / windows)
+    places = ((single.rounded(one * length * part), one) for one in range(windows + 1))
     return any(
         math.floor(place) != one * length // windows or min(math.ceil(place), length) != -(-one * length // windows)
         for place, one in places

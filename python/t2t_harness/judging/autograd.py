@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import inputs as making
+from t2t_harness.cases import declared_inputs
 from t2t_harness.cases.cases import ONE
 from t2t_harness.op import declaration as declared
 from t2t_harness.op import module_state
@@ -99,15 +99,15 @@ def upstream_gradients(outputs: Sequence[object], case: Case) -> dict[int, torch
         is_used = not case.uses or position in case.uses
         if is_used and isinstance(output, torch.Tensor) and output.requires_grad:
             device = output.device.type
-            names = (case.name, case.seed, "gradient", position, *making.salt_of(case))
-            generator = making.generator_of(*names, device=device)
+            names = (case.name, case.seed, "gradient", position, *declared_inputs.salt_of(case))
+            generator = declared_inputs.generator_of(*names, device=device)
             values = torch.randn(output.shape, generator=generator, dtype=torch.float32, device=device)
-            values = values.to(making.dtype_of(case.dtype)).to(output.dtype)
+            values = values.to(declared_inputs.dtype_of(case.dtype)).to(output.dtype)
             if case.flows == ONE:
                 drawn[position] = values.new_full((), FLOWING).expand(values.shape)
                 continue
             strides = declared.strides(values.shape, upstream_layout(case, values.dim()))
-            drawn[position] = making.laid_out(values, strides, device)
+            drawn[position] = declared_inputs.laid_out(values, strides, device)
     return drawn
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import inputs as making
+from t2t_harness.cases import called_with
 from t2t_harness.judging import oracle
 from t2t_harness.op import operation
 
@@ -44,7 +44,7 @@ def is_undefined(declaration: Declaration, case: Case, inputs: Mapping[str, torc
             return func(*args, **(kwargs or {}))
 
     function = oracle.ready(declaration, case, next((value.device.type for value in inputs.values()), device))
-    kwargs = making.kwargs_of(declaration, case)
+    kwargs = called_with.kwargs_of(declaration, case)
     with torch.no_grad(), Watch():  # type: ignore[no-untyped-call]
         operation.call(function, declaration, oracle.copies(inputs), kwargs)
     return found

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from t2t_harness.judging import tolerance
-from t2t_harness.judging.trial import Finding, Trial, fill, first_of, result_name
+from t2t_harness.judging.finding import Finding, first_of
+from t2t_harness.judging.trial import Trial, fill
 
 if TYPE_CHECKING:
     import torch
@@ -52,7 +53,7 @@ def not_a_number(
     row["rule"] = found.rule
     if found.passed:
         return None
-    return Finding("nan", f"{result_name(trial, right, name)}: {found.message}", comparison=found)
+    return Finding("nan", f"{oracle.result_name(trial.declaration, right, name)}: {found.message}", comparison=found)
 
 
 def finite(out: torch.Tensor, torch_out: torch.Tensor, oracle: torch.Tensor) -> tolerance.Comparison:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from t2t_harness.cases import arguments_untried, cases, naming, probing, reach
+from t2t_harness.cases import arguments_untried, cases, probing, reach
 from t2t_harness.cases.prepared import salt
 from t2t_harness.faults import failure
 from t2t_harness.judging import verdicts
 from t2t_harness.judging.trial import Trial, figures, run_to_run
+from t2t_harness.op import result_names
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import (
@@ -152,7 +153,7 @@ def declared_notes(trial: Trial) -> list[str]:
     if trial.conflicts and trial.first is None:
         said.append(f"no result depends on it, but {'; '.join(trial.conflicts)}")
     if trial.lacking and trial.first is None:
-        listed = ", ".join(naming.result(name, several=True, names={}) for name in trial.lacking)
+        listed = ", ".join(result_names.result(name, several=True, names={}) for name in trial.lacking)
         said.append(f"not compared, since the kernel's class has none of that name, shape and first values: {listed}")
     allow = trial.declaration.get("allow") or []
     if allow:

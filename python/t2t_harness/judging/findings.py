@@ -25,7 +25,8 @@ from t2t_harness.judging import (
     refusal,
     tolerance,
 )
-from t2t_harness.judging.trial import Finding, Trial, blank_row, figures, fill, first_of, result_name, run_to_run
+from t2t_harness.judging.finding import Finding, first_of
+from t2t_harness.judging.trial import Trial, blank_row, figures, fill, run_to_run
 from t2t_harness.measuring import spans
 from t2t_harness.op import module_state
 
@@ -277,7 +278,7 @@ def values(
         if not found.passed:
             row["rule"] = None
             where = whose(label)
-            called = result_name(trial, right, name)
+            called = oracle.result_name(trial.declaration, right, name)
             what = f"{called}: " if called else ""
             told = f"{what}{found.message}{unrecorded(name, made[name])}{where}"
             return Finding(str(found.class_), told, comparison=found, label=label)
@@ -315,7 +316,7 @@ def narrowed(trial: Trial, tensors: Mapping[str, torch.Tensor], right: oracle.Re
         if expected.dtype != torch.float64 or form.is_after(name) or comparing.is_ignored(trial.declaration, name):
             continue
         if int(is_wide(expected).sum()) >= NARROWED and not is_wide(tensors[f"a.{name}"]).any():
-            called = result_name(trial, right, name)
+            called = oracle.result_name(trial.declaration, right, name)
             what = f"{called}: " if called else ""
             return Finding(
                 "mismatch",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
 
 from t2t_harness.judging import comparing, oracle
-from t2t_harness.judging.trial import Finding, Trial, result_name
+from t2t_harness.judging.finding import Finding
 from t2t_harness.op import module_state, results
 
 if TYPE_CHECKING:
     import torch
 
+    from t2t_harness.boundary.documents import Declaration
     from t2t_harness.judging.told import Output, Run
 
 PARAMETER = "torch.nn.parameter.Parameter"
@@ -22,32 +24,56 @@ LONGEST = 200
 """So much is said of the form of what was returned."""
 
 
-def form(run: Run, right: oracle.Reference, trial: Trial) -> Finding | None:
+class Asked(Protocol):
+    """What the form of a result is asked of: a check in progress, or `Alone`."""
+
+    strides: dict[str, None]
+    """Results that are not contiguous where torch's are, in words, in order."""
+
+    @property
+    def declaration(self) -> Declaration:
+        """Returns the op's declaration."""
+
+    @property
+    def device(self) -> str:
+        """Returns the device that results are to be on."""
+
+
+@dataclass
+class Alone:
+    """The same of results that no check is about."""
+
+    declaration: Declaration
+    device: str
+    strides: dict[str, None] = field(default_factory=dict)
+
+
+def form(run: Run, right: oracle.Reference, asked: Asked) -> Finding | None:
     """Returns what is wrong with the type, number, shape, dtype or device of the outputs of one run, or None."""
     expected = {name: value for name, value in right.plain.items() if name.isdecimal()}
     outputs = run["outputs"]
     if run["form"] != right.form or len(outputs) != len(expected):
         got, wanted = described(run["form"], len(outputs)), described(right.form, len(expected))
         return Finding("type", f"returns {got}, torch returns {wanted}")
-    if found := numbers(run["numbers"], right, trial):
+    if found := numbers(run["numbers"], right, asked):
         return found
     for name, value in expected.items():
-        if comparing.is_ignored(trial.declaration, name):
+        if comparing.is_ignored(asked.declaration, name):
             continue
         made = outputs[name]
-        called = result_name(trial, right, name)
+        called = oracle.result_name(asked.declaration, right, name)
         what = f"{called}: " if called else ""
         if not made["plain"] and not (made["type"] == PARAMETER and name in right.own):
             return Finding("type", f"{what}returns `{made['type']}`, torch returns `torch.Tensor`")
         if made["shape"] != list(value.shape):
             return Finding("shape", f"{what}returns shape {made['shape']}, torch returns {list(value.shape)}")
-        if found := shared(trial, made, value, what):
+        if found := shared(asked, made, value, what):
             return found
         dtype = str(value.dtype).removeprefix("torch.")
         if made["dtype"] != dtype:
             return Finding("dtype", f"{what}returns {made['dtype']}, torch returns {dtype}")
-        if made["device"] != trial.device:
-            on = f"a tensor on `{made['device']}`, torch returns one on `{trial.device}`"
+        if made["device"] != asked.device:
+            on = f"a tensor on `{made['device']}`, torch returns one on `{asked.device}`"
             return Finding("type", f"{what}returns {on}")
     return None
 
@@ -60,10 +86,10 @@ def described(form: str, count: int) -> str:
     return f"a tuple of {count}" if is_flat and count > 1 else f"`{form[:LONGEST]}`"
 
 
-def numbers(got: list[float], right: oracle.Reference, trial: Trial) -> Finding | None:
+def numbers(got: list[float], right: oracle.Reference, asked: Asked) -> Finding | None:
     """Returns that a fraction beside the outputs is not torch's, or None. It may be as far from torch's as a value in the first floating output."""
     dtypes = [str(value.dtype) for value in right.plain.values() if value.dtype.is_floating_point]
-    atol, rtol = comparing.tolerance_of(trial.declaration, next(iter(dtypes), "").removeprefix("torch."))
+    atol, rtol = comparing.tolerance_of(asked.declaration, next(iter(dtypes), "").removeprefix("torch."))
     for one, wanted in zip(got, right.numbers, strict=True):
         is_near = math.isclose(one, wanted, rel_tol=rtol, abs_tol=atol)
         if not is_near and not (math.isnan(one) and math.isnan(wanted)):
@@ -71,7 +97,7 @@ def numbers(got: list[float], right: oracle.Reference, trial: Trial) -> Finding 
     return None
 
 
-def shared(trial: Trial, made: Output, value: torch.Tensor, what: str) -> Finding | None:
+def shared(asked: Asked, made: Output, value: torch.Tensor, what: str) -> Finding | None:
     """Returns that elements of a result lie in the same memory where those of torch's, `value`, do not, or None; notes one that is not contiguous where torch's is."""
     shape, strides = made["shape"], made.get("strides")
     if not isinstance(strides, list) or len(strides) != len(shape):
@@ -81,7 +107,7 @@ def shared(trial: Trial, made: Output, value: torch.Tensor, what: str) -> Findin
         words = f"{what}returns elements that share memory: shape {shape} has strides {strides}, torch returns {own}"
         return Finding("shape", words)
     if value.is_contiguous() and not is_contiguous(shape, strides):
-        trial.strides[f"{what}returns strides {strides}, torch returns {own}"] = None
+        asked.strides[f"{what}returns strides {strides}, torch returns {own}"] = None
     return None
 
 
@@ -109,7 +135,7 @@ def is_after(name: str) -> bool:
     return name.startswith(("after.", module_state.AFTER))
 
 
-def stored_form(tensors: dict[str, torch.Tensor], label: str, right: oracle.Reference, trial: Trial) -> Finding | None:
+def stored_form(tensors: dict[str, torch.Tensor], label: str, right: oracle.Reference, asked: Asked) -> Finding | None:
     """Returns what is wrong with the shapes and dtypes of what was really stored in the run `label`, or None.
 
     Complex results are stored as pairs, and made complex here. What the candidate says of itself is not relied on.
@@ -117,13 +143,13 @@ def stored_form(tensors: dict[str, torch.Tensor], label: str, right: oracle.Refe
     import torch
 
     for name, value in right.plain.items():
-        if (is_after(name) and label != "a") or comparing.is_ignored(trial.declaration, name):
+        if (is_after(name) and label != "a") or comparing.is_ignored(asked.declaration, name):
             continue
-        stored = tensors[f"{label}.{name}"].to(trial.device)
+        stored = tensors[f"{label}.{name}"].to(asked.device)
         if value.dtype.is_complex:
             stored = torch.view_as_complex(stored)
         tensors[f"{label}.{name}"] = stored
-        called = result_name(trial, right, name)
+        called = oracle.result_name(asked.declaration, right, name)
         what = f" for {called}" if called else ""
         if stored.shape != value.shape:
             return Finding("shape", f"returns shape {list(stored.shape)}, torch returns {list(value.shape)}{what}")

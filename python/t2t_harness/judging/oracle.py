@@ -15,10 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from t2t_harness.cases import cases, elementwise, probing, seeds
-from t2t_harness.cases import inputs as making
+from t2t_harness.cases import called_with, cases, declared_inputs, elementwise, seeds
 from t2t_harness.judging import autograd, widening
-from t2t_harness.op import module_state, operation, results
+from t2t_harness.op import module_state, operation, result_names, results, single
 
 if TYPE_CHECKING:
     import torch
@@ -71,7 +70,7 @@ def reference(
     Refused where torch raises in the tested dtype."""
     import torch
 
-    kwargs = making.kwargs_of(declaration, case)
+    kwargs = called_with.kwargs_of(declaration, case)
     if seeds.is_random(declaration):
         # One of many results: its shapes and dtypes are all that is asked of it.
         torch.manual_seed(seeds.seed_of(case, "torch"))
@@ -134,7 +133,7 @@ def with_rounded_numbers(declaration: Declaration) -> Declaration:
 
 def narrow(value: object) -> object:
     """Returns a number as a float32 has it, anything else as it is."""
-    return probing.rounded(value) if isinstance(value, float) else value
+    return single.rounded(value) if isinstance(value, float) else value
 
 
 DEFECTS = (KeyError, NameError, AttributeError)
@@ -201,14 +200,14 @@ def _moved(
     for name, value in copies(inputs).items():
         moved[name] = wide(value)
         if value.dtype.is_floating_point:
-            generator = making.generator_of(case.name, "slack", turn, name, device=value.device.type)
+            generator = declared_inputs.generator_of(case.name, "slack", turn, name, device=value.device.type)
             # What has fewer bits is computed with those of a float32, or, in products that may be of TF32, with those.
             least = TF32_EPS if declaration["precision"] == "tf32" else torch.finfo(torch.float32).eps
             is_short = declaration["precision"] == "tf32" and value.dtype == torch.float32
             half = (least if is_short else min(torch.finfo(value.dtype).eps, least)) / 2
             signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
             moved[name] = moved[name] * (1 + half * signs)
-    exact, kwargs = in_float64(declaration, case, making.kwargs_of(declaration, case))
+    exact, kwargs = in_float64(declaration, case, called_with.kwargs_of(declaration, case))
     function = ready(declaration, case, _device_of(inputs, device))
     return called(operation.widened(function), exact, case, moved, kwargs, device, flows, is_wide=True).plain
 
@@ -242,7 +241,7 @@ def called(
     width = widening.in_float64() if is_wide else contextlib.nullcontext()
     first = inputs
     if case.before is not None:
-        first = making.make_inputs(declaration, cases.first(case), _device_of(inputs, device))
+        first = declared_inputs.make_inputs(declaration, cases.first(case), _device_of(inputs, device))
         first = {name: wide(value) for name, value in first.items()} if is_wide else first
     with torch.set_grad_enabled(is_recorded(declaration, case)), home, width:
         if case.is_again:
@@ -313,7 +312,7 @@ def copies(inputs: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     copied = {}
     for name, value in inputs.items():
         same = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
-        copied[name] = making.filled(same, value)
+        copied[name] = declared_inputs.filled(same, value)
     return copied
 
 
@@ -333,3 +332,14 @@ def widened(value: object) -> object:
     if isinstance(value, torch.dtype):
         return torch.float64 if value.is_floating_point else value
     return wide(value) if isinstance(value, torch.Tensor) else value
+
+
+def result_name(declaration: Declaration, right: Reference, name: str) -> str:
+    """Returns what a result is called: as ops.yaml or torch names it; nothing for the only output."""
+    return result_names.result(name, right.form != results.TENSOR, named_outputs(declaration, right))
+
+
+def named_outputs(declaration: Declaration, right: Reference) -> dict[str, str]:
+    """Returns the names of outputs by position: those of ops.yaml, else torch's own."""
+    own = {str(position): name for position, name in enumerate(right.names)}
+    return own | result_names.declared_outputs(declaration)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from t2t_harness.judging import comparing, oracle
-from t2t_harness.judging.trial import Finding
+from t2t_harness.judging.finding import Finding
 
 if TYPE_CHECKING:
     import torch

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import bindings, cases, elementwise
-from t2t_harness.cases import inputs as making
+from t2t_harness.cases import bindings, called_with, cases, elementwise
 from t2t_harness.judging import autograd, oracle
 from t2t_harness.judging.oracle import Reference
 
@@ -89,7 +88,7 @@ def by_sums(
     """Returns `right` with means as sums make them, None for any other op. torch updates the mean of a row value by value beside a variance (Welford), so that an infinity leaves NaN; on the CPU not where it is the last one."""
     if elementwise.name_of(declaration) not in MEANS or right.oracle is None:
         return None
-    kwargs = making.kwargs_of(declaration, case)
+    kwargs = called_with.kwargs_of(declaration, case)
     value = next(iter(given.values()))
     mean = value.mean(dim=kwargs.get("dim"), keepdim=bool(kwargs.get("keepdim")))
     wide = value.double().mean(dim=kwargs.get("dim"), keepdim=bool(kwargs.get("keepdim"))).to(mean.dtype)

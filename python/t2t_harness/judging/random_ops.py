@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import seeds
+from t2t_harness.cases import declared_inputs, seeds
 from t2t_harness.op import declaration as declared
 
 if TYPE_CHECKING:
@@ -231,11 +231,9 @@ def _multinomial(out: torch.Tensor, weights: torch.Tensor, replacement: bool, ge
 
 
 def _dither(case: Case, out: torch.Tensor) -> torch.Generator:
-    from t2t_harness.cases import inputs
-
     # What is drawn by the result itself is the same for the same result, and independent of how that was drawn.
     text = hashlib.sha256(out.cpu().numpy().tobytes()).hexdigest()
-    return inputs.generator_of(case.name, "dither", text, device=out.device.type)
+    return declared_inputs.generator_of(case.name, "dither", text, device=out.device.type)
 
 
 def own_function(request: OpRequest) -> Callable[..., Mapping[str, object]] | None:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import arguments_known, arguments_random, arguments_special, inputs, probes, seeds
+from t2t_harness.cases import arguments_known, arguments_random, arguments_special, called_with, probes, seeds
 from t2t_harness.cases.runs import whose
-from t2t_harness.judging import autograd, comparing, oracle, pooled, random_ops
+from t2t_harness.judging import autograd, comparing, oracle, pooled, random_ops, random_result
 
 if TYPE_CHECKING:
     import torch
@@ -51,7 +51,9 @@ def wrong(
     declaration, seen = request["op"], {}
     collected.function = collected.function or random_ops.own_function(request)
     for label in labels:
-        seen[label] = look(declaration, case, tensors[f"{label}.0"], given, collected.function)
+        seen[label] = random_result.look(
+            declaration, case, tensors[f"{label}.0"], given, given_to(declaration, case), collected.function
+        )
         words = seen[label].wrong or gradient_wrong(declaration, case, tensors, label, given, device)
         if words is not None:
             return f"{words}{whose(label)}"
@@ -78,7 +80,7 @@ def is_certain(
     """Tells whether the case has arguments at other values with which nothing is left to chance, and torch has the same results with another seed."""
     if not probes.has_other_kwargs(case):
         return False
-    if not arguments_random.is_certain(declaration, inputs.kwargs_of(declaration, case)):
+    if not arguments_random.is_certain(declaration, called_with.kwargs_of(declaration, case)):
         return False
     device = next((value.device.type for value in given.values()), "cpu")
     other = oracle.reference(declaration, replace(case, salt=f"{case.salt}again"), given, device).plain
@@ -92,27 +94,9 @@ def torch_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
     return one.shape == other.shape and bool(((one == other) | ((one != one) & (other != other))).all())
 
 
-def wrong_once(request: OpRequest, case: Case, out: torch.Tensor, given: Mapping[str, torch.Tensor]) -> str | None:
-    """Returns what does not hold exactly of one result, or None."""
-    return look(request["op"], case, out, given, random_ops.own_function(request)).wrong
-
-
-def look(
-    declaration: Declaration,
-    case: Case,
-    out: torch.Tensor,
-    given: Mapping[str, torch.Tensor],
-    function: Callable[..., Mapping[str, object]] | None,
-) -> random_ops.Seen:
-    """Returns what one result shows; `function` says it for the kind `judged`."""
-    allowed = comparing.tolerance_of(declaration, case.dtype, "0")
-    kwargs = given_to(declaration, case)
-    return random_ops.see(declaration, case, out, given, kwargs, allowed, function)
-
-
 def given_to(declaration: Declaration, case: Case) -> dict[str, Any]:
     """Returns the keyword arguments of a case, with torch's defaults for those that it leaves out, and a chance of 0 where nothing is drawn."""
-    own = inputs.kwargs_of(declaration, case)
+    own = called_with.kwargs_of(declaration, case)
     if not probes.has_other_kwargs(case):
         return own
     chance = arguments_random.chance_of(declaration)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases
+from t2t_harness.cases import called_with, cases
 from t2t_harness.cases import inputs as making
 from t2t_harness.judging import oracle
 from t2t_harness.op import module_state, operation
@@ -79,7 +79,7 @@ def _is_at_home(declaration: Declaration) -> bool:
 def at_home(declaration: Declaration, case: cases.Case, given: Mapping[str, torch.Tensor]) -> oracle.Reference:
     """Returns torch's results on the CPU in the case's dtype, or in float64 where there are none in that. Raises oracle.Refused where there are none at all."""
     home = oracle.copies({name: value.cpu() for name, value in given.items()})
-    kwargs = making.kwargs_of(declaration, case)
+    kwargs = called_with.kwargs_of(declaration, case)
     try:
         return _called(declaration, case, oracle.copies(home), kwargs, is_wide=False)
     except Exception as error:

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, naming
+from t2t_harness.cases import cases
 from t2t_harness.faults import failure
-from t2t_harness.judging import lint, oracle, progress, random_trial, tolerance
-from t2t_harness.op import results
+from t2t_harness.judging import lint, progress, random_trial
+from t2t_harness.judging.finding import Finding
 
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import CaseRow, Declaration, Failure, JudgeRequest
-
-
-@dataclass
-class Finding:
-    """What is wrong with one case."""
-
-    class_: str
-    message: str
-    comparison: tolerance.Comparison | None = None
-    record: Failure | None = None
-    """The `Failure` that the candidate made, where its traceback is the news."""
-    label: str | None = None
-    """The run that showed it, where a single one did."""
+    from t2t_harness.boundary.documents import CaseRow, Declaration, JudgeRequest
+    from t2t_harness.judging import tolerance
 
 
 @dataclass
@@ -132,17 +119,6 @@ def figures(found: tolerance.Comparison | None) -> failure.Figures:
         "got": found.got,
         "expected": found.expected,
     }
-
-
-def first_of(found: Iterable[Finding | None]) -> Finding | None:
-    """Returns the first of `found` that is not None."""
-    return next((one for one in found if one is not None), None)
-
-
-def result_name(trial: Trial, right: oracle.Reference, name: str) -> str:
-    """Returns what a result is called: as ops.yaml or torch names it; nothing for the only output."""
-    names = {str(position): own for position, own in enumerate(right.names)}
-    return naming.result(name, right.form != results.TENSOR, names | naming.declared_outputs(trial.declaration))
 
 
 def run_to_run(trial: Trial) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
-from t2t_harness.cases import cases, inputs
+from t2t_harness.cases import called_with, cases, declared_inputs
 from t2t_harness.measuring import elements, spans, statistics, stopping
 from t2t_harness.measuring.clock import nothing
 from t2t_harness.op import declaration as declared
@@ -118,7 +118,7 @@ def run_inputs(
 
     So every run, and every call of it, has other results, any process can make the inputs of any call, and no time goes into drawing numbers.
     """
-    made = inputs.make_inputs(declaration, case, device)
+    made = declared_inputs.make_inputs(declaration, case, device)
     originals = {name: value.clone() for name, value in made.items()}
     for each in rolled(declaration):
         if each in made:
@@ -203,7 +203,7 @@ class Buffers:
 def buffers_of(declaration: Declaration, case: cases.Case, device: str) -> Buffers:
     """Returns the buffers of `case` on `device`, with the inputs of run 0 before the first change."""
     with spans.work(device):
-        return Buffers(declaration, case, inputs.make_inputs(declaration, case, device), device)
+        return Buffers(declaration, case, declared_inputs.make_inputs(declaration, case, device), device)
 
 
 def torch_call(
@@ -233,7 +233,7 @@ def call_of(
 ) -> Call:
     """Returns a call of `function`, the op's torch callable in whatever form, on `given`; a torch function without inputs is told `device`. Calls it once and raises
     what it raises."""
-    kwargs, arguments = inputs.kwargs_of(declaration, case), declared.arguments(declaration, given)
+    kwargs, arguments = called_with.kwargs_of(declaration, case), declared.arguments(declaration, given)
     if not given and device != "cpu" and declaration.get("reference") is None:
         kwargs["device"] = device
     if operation.is_method(declaration):

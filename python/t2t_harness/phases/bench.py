@@ -21,7 +21,7 @@ from t2t_harness.judging import watch
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import host, reference_call, spans, statistics, stopping, telemetry, timing
 from t2t_harness.op import module_kept, module_state, operation, results
-from t2t_harness.phases import called, passes, returned, sample
+from t2t_harness.phases import passes, permitted, returned, sample
 from t2t_harness.phases import tune as tuning
 from t2t_harness.sources import loading
 from t2t_harness.triton import launching, stage
@@ -80,7 +80,7 @@ def bench(request: BenchRequest) -> Reply:
     with watching.lane(request) as modules:
         clock = clocks.clock_of(request)
         # What the harness needs of torch is looked up before kernel code is imported.
-        own = called.own_operations(request["op"])
+        own = permitted.own_operations(request["op"])
         try:
             with queues.kept_to_one(request["lane"]), stage.pretending(request["lane"]):
                 entry = loading.load_entry(request["root"], request["variant"])
@@ -306,7 +306,7 @@ def watched_call(found: Measurement, call: sample.Timed, subject: passes.Subject
             both.keep(got)
             _, seen_back, more = watched(found, both.back, call.buffers, None)
             found.clock.synchronize()
-            seen.computed |= called.but_accumulation(seen_back.computed)
+            seen.computed |= permitted.but_accumulation(seen_back.computed)
             unaccounted += more
     whole = results.apart(got, call.buffers.ignored)
     described = {str(place): returned.describe(value, recorder, seen) for place, value in enumerate(whole.values)}
@@ -328,7 +328,7 @@ def watched(
     observed = watch.watching(
         found.own,
         0,
-        called.allowed(declaration),
+        permitted.allowed(declaration),
         draws=seeds.is_random(declaration),
         inputs=buffers.memory(),
         counters=buffers.counters,

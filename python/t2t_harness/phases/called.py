@@ -20,9 +20,9 @@ from t2t_harness.faults import bounds, failure, order
 from t2t_harness.judging import autograd, caller, guards, kept, oracle, progress, watch
 from t2t_harness.measuring import spans
 from t2t_harness.op import declaration as declared
-from t2t_harness.op import module_state, operation, valueless
+from t2t_harness.op import module_state
 from t2t_harness.op import results as results_of
-from t2t_harness.phases import other_calls, returned, weights
+from t2t_harness.phases import other_calls, permitted, returned, weights
 from t2t_harness.triton import launchers, launching, refusals, stage
 
 if TYPE_CHECKING:
@@ -96,29 +96,6 @@ class Bench:
         return str(self.request["lane"])
 
 
-def own_operations(declaration: Declaration) -> frozenset[str]:
-    """Returns what watch.own_operations says of the op, on what `valueless.zero` makes in the form of its smallest declared case; nothing where
-    torch refuses."""
-    listed = cases.declared_cases(declaration)
-    if not listed:
-        return frozenset()
-    case = min(listed, key=lambda case: cases.elements(declaration, case))
-    try:
-        # Tensors without values would import torch's compiler, which takes seconds.
-        made = inputs.unfilled(declaration, case)
-        valueless.zero(declaration, case.binding, made)
-        kwargs = inputs.kwargs_of(declaration, case)
-        function = operation.ready(declaration, case.binding, case.dtype)
-        return watch.own_operations(lambda: operation.call(function, declaration, made, kwargs), allowed(declaration))
-    except Exception:
-        return frozenset()
-
-
-def allowed(declaration: Declaration) -> frozenset[str]:
-    """Returns the aten operations that the op allows torch to compute for a wrapper, beside those that are always allowed."""
-    return frozenset(declaration.get("allow") or ())
-
-
 def run_once(
     bench: Bench,
     case: cases.Case,
@@ -169,7 +146,7 @@ def run_once(
             watch.watching,
             bench.own,
             int(label == "b"),
-            allowed(declaration),
+            permitted.allowed(declaration),
             draws=draws,
             guarded=guarded,
             inputs=forms,
@@ -231,7 +208,7 @@ def run_once(
                 watch.watching(
                     bench.own,
                     int(label == "b"),
-                    allowed(declaration),
+                    permitted.allowed(declaration),
                     # Where an output changed that is a view, autograd takes the gradient's memory to begin where its storage does.
                     guarded=None if case.is_changed else guarded,
                     inputs=[*forms, *upstream.values()],
@@ -244,7 +221,7 @@ def run_once(
             unaccounted += counted_back.unaccounted
             if UPSTREAM not in cases.edges_off(declaration):
                 changed += caller.written(before, upstream)
-            seen.computed |= but_accumulation(seen_back.computed)
+            seen.computed |= permitted.but_accumulation(seen_back.computed)
             seen.declared |= seen_back.declared
     if label == "a":
         made |= {f"after.{name}": value for name, value in given.items()}
@@ -335,11 +312,6 @@ def outside(guarded: guards.Guards | None, within: bounds.Bounds | None) -> list
     if guarded is not None:
         return guarded.broken()
     return [] if within is None else within.writes
-
-
-def but_accumulation(computed: dict[str, int]) -> dict[str, int]:
-    """Returns `computed` without the addition by which autograd joins gradients of one input."""
-    return {name: count for name, count in computed.items() if name not in ("add", "add_")}
 
 
 @dataclass

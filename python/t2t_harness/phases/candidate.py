@@ -38,7 +38,7 @@ from t2t_harness.measuring import spans
 from t2t_harness.op import declaration as declared
 from t2t_harness.op import module_state
 from t2t_harness.op import results as results_of
-from t2t_harness.phases import called, one_case
+from t2t_harness.phases import called, one_case, permitted
 from t2t_harness.sources import loading
 from t2t_harness.triton import launchers, launching, stage
 
@@ -93,7 +93,7 @@ def load(request: CandidateRequest, folder: Path, state: Progress, modules: laun
     is_device = request["lane"] == "cuda"
     finish = torch.cuda.current_stream().synchronize if is_device else _nothing
     synchronize = torch.cuda.synchronize if is_device else _nothing
-    own = called.own_operations(request["op"])
+    own = permitted.own_operations(request["op"])
     try:
         with stage.pretending(request["lane"]):
             entry = loading.load_entry(request["root"], request["variant"])
@@ -195,7 +195,7 @@ def reached(bench: called.Bench) -> Reach:
             watched = watch.watching(
                 bench.own,
                 0,
-                called.allowed(declaration),
+                permitted.allowed(declaration),
                 draws=seeds.is_random(declaration),
                 poisons=False,
                 inputs=given.values(),

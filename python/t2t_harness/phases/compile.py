@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import bindings, block_edges, budget, calling, cases, inputs, probes
+from t2t_harness.cases import bindings, block_edges, budget, calling, cases, declared_inputs, probes
 from t2t_harness.faults import failure
 from t2t_harness.sources import finder, loading
 from t2t_harness.triton import ahead, facade, largest, launchers, launching, normalize, refusals, resources, warm
@@ -336,7 +336,7 @@ def call(request: CompileRequest, entry: Entry, case: cases.Case) -> None:
 def fake_inputs(request: CompileRequest, case: cases.Case) -> dict[str, torch.Tensor]:
     """Returns the inputs of any case without their values; of a hook case from what is stored in scratch."""
     if case.file is None:
-        return inputs.unfilled(request["op"], case)
+        return declared_inputs.unfilled(request["op"], case)
     import torch
     from safetensors import safe_open
 

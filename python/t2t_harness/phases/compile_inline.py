@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import calling, cases, inputs
+from t2t_harness.cases import calling, cases, declared_inputs
 from t2t_harness.cuda import extension, files, images, inline, modules, noting, nvcc, t2t_cuda
 from t2t_harness.faults import failure
 from t2t_harness.phases import compile_cuda
@@ -160,7 +160,7 @@ def call(request: CompileCudaRequest, entry: Entry) -> None:
     if case is None:
         return
     try:
-        wrapper, args, kwargs = calling.arranged(entry, request, case, inputs.unfilled(request["op"], case))
+        wrapper, args, kwargs = calling.arranged(entry, request, case, declared_inputs.unfilled(request["op"], case))
         wrapper(*args, **kwargs)
     except SystemExit:
         raise

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_special, cases, inputs, listing, naming, probes, seeds
+from t2t_harness.cases import arguments_special, called_with, cases, listing, naming, probes, seeds
 from t2t_harness.faults import failure, memory
 from t2t_harness.judging import (
     comparing,
@@ -28,7 +28,8 @@ from t2t_harness.judging import (
     references,
     tolerance,
 )
-from t2t_harness.judging.trial import Finding, Trial, blank_row, fill, unfit
+from t2t_harness.judging.finding import Finding
+from t2t_harness.judging.trial import Trial, blank_row, fill, unfit
 from t2t_harness.measuring import spans
 from t2t_harness.op import module_state
 
@@ -214,7 +215,7 @@ ILL_CONDITIONED = ("offset", "level", "cancelling")
 def tell_of(trial: Trial, case: cases.Case, given: Mapping[str, torch.Tensor]) -> None:
     """Keeps what the case is, in one line, where it is the first that failed."""
     if trial.given is None and trial.first is not None and trial.first[0] == case.name:
-        trial.given = naming.given(case, given, inputs.kwargs_of(trial.declaration, case))
+        trial.given = naming.given(case, given, called_with.kwargs_of(trial.declaration, case))
 
 
 def ill_conditioned(declaration: Declaration, right: oracle.Reference) -> str | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final, cast
 
-from t2t_harness.cases import cases, inputs
+from t2t_harness.cases import cases, declared_inputs
 from t2t_harness.judging import autograd
 from t2t_harness.measuring import elements, spans, timing
 from t2t_harness.measuring.clock import nothing
@@ -47,7 +47,7 @@ def buffers_of(which: str, declaration: Declaration, case: cases.Case, device: s
     if which == FORWARD:
         return timing.buffers_of(declaration, case, device)
     with spans.work(device):
-        return Flowing(which, declaration, case, inputs.make_inputs(declaration, case, device), device)
+        return Flowing(which, declaration, case, declared_inputs.make_inputs(declaration, case, device), device)
 
 
 def arguments(buffers: timing.Buffers) -> dict[str, torch.Tensor]:

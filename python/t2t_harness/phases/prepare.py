@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-from t2t_harness.cases import cases, inputs, prepared
+from t2t_harness.cases import cases, declared_inputs, prepared
 from t2t_harness.faults import failure
 from t2t_harness.op import declaration as declared
 from t2t_harness.sources import finder, loading
@@ -52,7 +52,7 @@ def hook_cases(declaration: Declaration, root: str, scratch: Path) -> list[cases
     reference = declaration.get("reference")
     loading.refuse_variants([file, None if reference is None else reference["file"]])
     made = loading.load_file(root, file).cases(
-        json.loads(json.dumps(declaration)), inputs.generator_of(declaration["name"], "hook")
+        json.loads(json.dumps(declaration)), declared_inputs.generator_of(declaration["name"], "hook")
     )
     if not isinstance(made, Iterable):
         raise ValueError("`cases` returns no cases")

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, inputs, listing, naming, probe_corners
+from t2t_harness.cases import called_with, cases, inputs, listing, naming, probe_corners
 from t2t_harness.cuda import t2t_cuda
 from t2t_harness.judging import autograd, comparing, corners, findings, oracle, tolerance
 from t2t_harness.op import declaration as declared
@@ -172,7 +172,7 @@ def upstream(declaration: Declaration, case: cases.Case, given: Mapping[str, tor
     device = next((value.device.type for value in given.values()), "cpu")
     function = oracle.ready(declaration, case, device)
     with torch.enable_grad():
-        made = operation.call(function, declaration, leaves, inputs.kwargs_of(declaration, case))
+        made = operation.call(function, declaration, leaves, called_with.kwargs_of(declaration, case))
     return autograd.upstream_gradients(results.listed(made), case)
 
 
@@ -185,7 +185,7 @@ def script(
 ) -> str:
     """Returns the text of the Python file; `flowing` are the gradients that flow into the outputs, by position."""
     declaration, variant = request["op"], request["variant"]
-    kwargs = inputs.kwargs_of(declaration, case)
+    kwargs = called_with.kwargs_of(declaration, case)
     arguments = [f"{name} = {rebuilt(name, value)}" for name, value in given.items()]
     arguments += [f"{name} = {value!r}" for name, value in kwargs.items()]
     backward = oracle.is_recorded(declaration, case)
@@ -194,10 +194,7 @@ def script(
     if backward:
         arguments += [f"{name}.requires_grad_()" for name in leaves]
     told = naming.given(case, given, kwargs)
-    names = {
-        name: naming.result(name, right.form != results.TENSOR, named_outputs(declaration, right))
-        for name in right.plain
-    }
+    names = {name: oracle.result_name(declaration, right, name) for name in right.plain}
     reference = declaration.get("reference")
     init = case.init if case.init is not None else {} if reference is None else reference["init"]
     operator = repro_operator.of(request)
@@ -254,12 +251,6 @@ def made_of(operator: tuple[Methods, object] | None) -> str:
     if operator is None:
         return repro_script.CALLED
     return repro_script.OPERATOR.format(method=json.dumps(methods.name_of(operator[0]["forward"])))
-
-
-def named_outputs(declaration: Declaration, right: oracle.Reference) -> dict[str, str]:
-    """Returns the names of outputs by position: those of ops.yaml, else torch's own."""
-    own = {str(position): name for position, name in enumerate(right.names)}
-    return own | naming.declared_outputs(declaration)
 
 
 def is_leaf(value: object) -> bool:

@@ -11,13 +11,13 @@ import json
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypedDict, cast
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from t2t_harness.cases import cases, seeds
 from t2t_harness.counting import counting
 from t2t_harness.faults import failure, memory
-from t2t_harness.judging import comparing, form, kept, oracle, origin, progress, random_trial
-from t2t_harness.judging.trial import Finding, Trial
+from t2t_harness.judging import comparing, form, kept, oracle, origin, random_result
+from t2t_harness.judging.finding import Finding
 from t2t_harness.measuring import spans, timing
 from t2t_harness.measuring.chances import Chances
 from t2t_harness.op import results
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         Documents,
         Failure,
         JudgedSize,
-        JudgeRequest,
         Reply,
         SampleRequest,
     )
@@ -273,8 +272,7 @@ def wrong(request: SampleRequest, case: cases.Case, facts: Sampled) -> Finding |
     """Returns what is wrong with a size: with the untimed call by a check's rules, or with one of the sampled results; or None. The inputs of each call are made again here."""
     declaration, device, size = request["op"], timing.device_of(request["lane"]), facts["size"]
     which = passes.of(request)
-    # Nothing asks for the end of a candidate: there is none.
-    trial = Trial(cast("JudgeRequest", request), progress.Progress())
+    asked = form.Alone(declaration, device)
     if beside := facts["beside"]:
         names = ", ".join(str(name)[:80] for name in beside[:3])
         words = f"calls like the timed ones launch kernels that no watched call did: {names}"
@@ -289,7 +287,7 @@ def wrong(request: SampleRequest, case: cases.Case, facts: Sampled) -> Finding |
             given = timing.run_inputs(declaration, case, passes.inputs_state(which, state), device)
             right = oracle.reference(declaration, case, given, device, flows)
         for seen in facts["untimed"] if number == 0 else ():
-            found = form.form(seen, right, trial) or origin.origin(declaration, seen)
+            found = form.form(seen, right, asked) or origin.origin(declaration, seen)
             if found is not None:
                 return told(found, size, "an untimed call")
         with spans.work(device):
@@ -330,7 +328,7 @@ def wrong_sample(
     if sorted(stored) != sorted(expected):
         return f"{len(stored)} results, {len(expected)} expected"
     if seeds.is_random(declaration):
-        return random_trial.wrong_once(request, case, stored["0"], given)
+        return random_result.wrong(request, case, stored["0"], given)
     for name in expected:
         message = compared.wrong(declaration, case, name, stored, given, right, flows)
         if message is not None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypedDict
 
-from t2t_harness.cases import calling, cases, inputs
+from t2t_harness.cases import calling, cases, declared_inputs
 from t2t_harness.cuda import watching
 from t2t_harness.faults import failure
 from t2t_harness.measuring import clock as clocks
@@ -123,7 +123,7 @@ def point(found: Sweep, case: cases.Case) -> SweepPoint:
     declaration, device = found.request["op"], timing.device_of(found.lane)
     which, buffers = passes.of(found.request), None
     if which == passes.FORWARD:
-        given = inputs.make_inputs(declaration, case, device)
+        given = declared_inputs.make_inputs(declaration, case, device)
     else:
         buffers = passes.buffers_of(which, declaration, case, device)
         given = passes.arguments(buffers)

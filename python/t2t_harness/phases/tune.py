@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import calling, cases, inputs
+from t2t_harness.cases import calling, cases, declared_inputs
 from t2t_harness.counting import queues
 from t2t_harness.cuda import watching
 from t2t_harness.faults import failure
@@ -66,7 +66,7 @@ def tune_all(request: TuneRequest, clock: clocks.Clock, document: Tune) -> None:
     misses: list[str] = []
     for case in cases.bench_cases(request["op"]):
         with spans.work("cuda"):
-            given = inputs.make_inputs(request["op"], case, "cuda")
+            given = declared_inputs.make_inputs(request["op"], case, "cuda")
         if which != passes.FORWARD:
             given = autograd.with_gradients(given, cases.asking(request["op"], case))
         wrapper, args, kwargs = calling.arranged(entry, request, case, given)

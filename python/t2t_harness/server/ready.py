@@ -181,11 +181,11 @@ def is_awaited() -> bool:
 def drawn_beforehand(request: RehearsalRequest) -> Generator[str]:
     """Lists the cases of the check that is likely to come, as a candidate does, and draws their inputs; yields what it does next."""
     from t2t_harness.cases import beforehand, listing
-    from t2t_harness.phases import called
+    from t2t_harness.phases import permitted
 
     declaration = request["op"]
     yield "the likely op"
-    called.own_operations(declaration)
+    permitted.own_operations(declaration)
     yield "its cases"
     # What the last candidate told of its launches may be anything; and of inputs that cannot be made the check itself tells.
     with contextlib.suppress(Exception):
@@ -200,7 +200,7 @@ def rehearsed(request: RehearsalRequest | None = None) -> Generator[str]:
     from t2t_harness.cases import block_edges, budget, cases, inputs, pace, probes
     from t2t_harness.judging import files, findings, kept, oracle, progress
     from t2t_harness.judging.trial import Trial, blank_row
-    from t2t_harness.phases import called, judge
+    from t2t_harness.phases import called, judge, permitted
     from t2t_harness.server import rehearsal
     from t2t_harness.sources import finder
     from t2t_harness.triton import effort, interpreting, launchers
@@ -211,7 +211,7 @@ def rehearsed(request: RehearsalRequest | None = None) -> Generator[str]:
     one_case = importlib.import_module("t2t_harness.phases.one_case")
     importlib.invalidate_caches()
     finder.given()
-    own = called.own_operations(DECLARATION)
+    own = permitted.own_operations(DECLARATION)
     variant = {"name": "rehearsal", "deterministic": True, "entry": "softmax", "file": Path(rehearsal.__file__).name}
     root = str(Path(rehearsal.__file__).parent)
     told = {"op": DECLARATION, "variant": variant, "lane": "interpreter", "inputs": None, "root": root}

@@ -2,7 +2,11 @@
 //!
 //! It does not know what their functions do.
 
+use std::fs;
 use std::path::Path;
+
+use t2t_model::action::Phase;
+use t2t_store::harness::Harness;
 
 use super::{files, read, root};
 
@@ -24,6 +28,10 @@ const PACKAGES: &[&str] = &[
     "phases",
     "server",
 ];
+
+/// What only chooses the cases of a check, or makes their inputs, in the package `cases`: how the names of the files begin.
+const OF_CHECKS: &[&str] =
+    &["arguments_", "beforehand", "budget", "inputs", "listing", "literals", "pace", "probe", "probing", "reach", "unusual"];
 
 /// Returns what the harness's files import of the harness, wherever in a file it stands, as the rest of the line after `t2t_harness`.
 fn imported(text: &str) -> Vec<&str> {
@@ -81,4 +89,29 @@ fn the_reader_of_imports_sees_them_wherever_they_stand() {
     let text = "import sys\nfrom t2t_harness.op import flops\n    from t2t_harness.cases.cases import Case\nname = 't2t_harness.x'\n\
                 import t2t_harness.judging\nfrom t2t_harness import warm\n";
     assert_eq!(imported(text), [".op import flops", ".cases.cases import Case", ".judging", " import warm"]);
+}
+
+#[test]
+fn what_is_measured_does_not_depend_on_what_chooses_the_cases_of_a_check() {
+    let copy = tempfile::tempdir().unwrap();
+    let place = |file: &Path| copy.path().join(file.strip_prefix("python").unwrap());
+    for file in files(HARNESS, "py") {
+        fs::create_dir_all(place(&file).parent().unwrap()).unwrap();
+        fs::copy(root().join(&file), place(&file)).unwrap();
+    }
+    let meanings = || {
+        let known = tempfile::tempdir().unwrap();
+        Harness::open(Some(copy.path())).unwrap().meanings(known.path()).phases
+    };
+    let before = meanings();
+    let cases = files(&format!("{HARNESS}/cases"), "py");
+    let begins = |file: &Path, name: &str| file.file_name().unwrap().to_str().unwrap().starts_with(name);
+    for name in OF_CHECKS {
+        assert!(cases.iter().any(|file| begins(file, name)), "no file is called `{name}…`");
+    }
+    for file in cases.iter().filter(|file| OF_CHECKS.iter().any(|name| begins(file, name))) {
+        fs::write(place(file), format!("{}\nCHANGED = 1\n", read(&place(file)))).unwrap();
+    }
+    let changed = meanings().into_iter().filter(|(phase, digest)| before[phase] != *digest);
+    assert_eq!(changed.map(|(phase, _)| phase).collect::<Vec<_>>(), [Phase::Compile, Phase::Check]);
 }

@@ -9,7 +9,7 @@ import pytest
 import torch
 from checks import check, declared, require_passed, tensor
 
-from t2t_harness.cases import cases, inputs
+from t2t_harness.cases import cases, declared_inputs, inputs
 from t2t_harness.judging import oracle
 
 SQRT = """
@@ -65,4 +65,4 @@ def test_equal_rows_are_dense_where_they_have_to_be(more: dict[str, Any]) -> Non
 def test_a_tensor_is_filled_once() -> None:
     target = torch.zeros(3).as_strided((2, 3, 4), (0, 1, 0))
     values = torch.arange(3.0)[None, :, None].expand(2, 3, 4)
-    assert inputs.filled(target, values).equal(values)
+    assert declared_inputs.filled(target, values).equal(values)

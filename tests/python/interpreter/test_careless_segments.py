@@ -11,7 +11,7 @@ from checks import check, declared, require_passed, tensor
 
 from t2t_harness.cases import arguments_compared, bindings, cases, inputs, probes
 from t2t_harness.op import valueless
-from t2t_harness.phases import called
+from t2t_harness.phases import permitted
 
 REFERENCE = """
 import torch
@@ -148,7 +148,7 @@ def test_what_is_asked_of_an_op_without_values_has_rows_in_its_segments(tmp_path
     valueless.zero(op, {"T": 24, "D": 6, "E": 4}, given)
     assert given["ends"].tolist() == [0, 6, 12, 18, 24] and not torch.count_nonzero(given["x"])
     # Between zeros the op would be nothing but its fills, which no wrapper could then call.
-    assert called.own_operations(op) == frozenset()
+    assert permitted.own_operations(op) == frozenset()
 
 
 def test_an_argument_that_the_reference_does_not_read_is_known(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
 
-from t2t_harness.cases import bindings, cases, inputs, probes
+from t2t_harness.cases import bindings, cases, declared_inputs, inputs, probes
 from t2t_harness.op import declaration as reading
 from t2t_harness.op import expression
 
@@ -238,7 +238,7 @@ def test_values_are_what_the_init_promises(name: str) -> None:
     op = declared("torch.neg", [tensor("input", ["N", "N"], init=init, dtype=dtype)], {"N": 32})
     case = cases.declared_cases(op)[0]
     made = inputs.make_inputs(op, case)["input"]
-    assert made.dtype == inputs.dtype_of(dtype) and holds(name, made)
+    assert made.dtype == declared_inputs.dtype_of(dtype) and holds(name, made)
     assert made.equal(inputs.make_inputs(op, cases.from_facts(json.loads(json.dumps(case.facts()))))["input"])
 
 
@@ -280,7 +280,7 @@ def test_inputs_without_values_lie_as_those_with_values_do() -> None:
     listed = [*cases.declared_cases(op), *edges, *probed]
     strides = [
         [[value.stride() for value in make(op, case).values()] for case in listed]
-        for make in (inputs.unfilled, inputs.make_inputs)
+        for make in (declared_inputs.unfilled, inputs.make_inputs)
     ]
     assert strides[0] == strides[1]
     assert any(0 in one for made in strides[0] for one in made)

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
 from t2t_harness.cases import naming  # noqa: E402
 from t2t_harness.cases.cases import Case  # noqa: E402
 from t2t_harness.judging import oracle  # noqa: E402
-from t2t_harness.op import arguments  # noqa: E402
+from t2t_harness.op import arguments, result_names
 
 
 def test_a_line_tells_of_the_kind_and_of_shapes_strides_and_dtypes() -> None:
@@ -45,16 +45,17 @@ def test_results_have_the_names_of_ops_yaml_or_of_torch() -> None:
     right = oracle.reference(declaration, case, {"input": torch.arange(4.0)})
     assert right.names == ("values", "indices")
     names = {str(position): name for position, name in enumerate(right.names)}
-    assert naming.result("1", True, names) == "output `indices`"
+    assert result_names.result("1", True, names) == "output `indices`"
     assert (
-        naming.result("1", True, naming.declared_outputs({"outputs": [{"name": "a"}, {"name": "b"}]})) == "output `b`"
+        result_names.result("1", True, result_names.declared_outputs({"outputs": [{"name": "a"}, {"name": "b"}]}))
+        == "output `b`"
     )
-    assert [naming.result(name, False, {}) for name in ("0", "grad.x", "after.x")] == [
+    assert [result_names.result(name, False, {}) for name in ("0", "grad.x", "after.x")] == [
         "",
         "gradient of `x`",
         "`x` after the call",
     ]
-    assert naming.result("1", True, {}) == "output 1"
+    assert result_names.result("1", True, {}) == "output 1"
 
 
 def test_signatures_have_what_torch_takes_and_nothing_of_what_takes_all() -> None:

@@ -17,7 +17,7 @@ from checks import HEAD, declared, tensor
 from test_operators import SOFTMAX, softmax_op
 
 from children import ask
-from t2t_harness.cases import inputs
+from t2t_harness.cases import declared_inputs
 from t2t_harness.counting import streams
 from t2t_harness.cuda import watching
 from t2t_harness.judging import oracle
@@ -323,12 +323,12 @@ def test_a_tune_launches_the_kernels_of_the_passes_that_are_timed(
             return grad * output
 
     op = declared("torch.exp", [tensor("input", ["M", "N"])], {"M": 4, "N": 12}, backward=True)
-    made = inputs.make_inputs
+    made = declared_inputs.make_inputs
     for owner, name, value in [
         (spans, "work", lambda device: nullcontext()),
         (quiet, "awaited", lambda request: None),
         (loading, "load_entry", lambda *_: Exp()),
-        (inputs, "make_inputs", lambda op, case, device: made(op, case)),
+        (declared_inputs, "make_inputs", lambda op, case, device: made(op, case)),
         (watching, "recording", lambda *_: nullcontext(launching.Recorder())),
     ]:
         monkeypatch.setattr(owner, name, value)
