@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.cases import arguments_known, bindings, cases, probe_indices, probe_meetings, probing, seeds
 from t2t_harness.cases.cases import Case
+from t2t_harness.op import expression
 from t2t_harness.op.declaration import tensors
 
 if TYPE_CHECKING:
@@ -72,13 +73,15 @@ def segments(declaration: Declaration, others: Sequence[Case], limit: int) -> It
 
 def divided(declaration: Declaration) -> list[str]:
     """Returns the dims that are divided into segments: those that offsets, or integers in order from 0 on, are drawn up to."""
-    found = set()
+    found: set[str] = set()
     for given in tensors(declaration):
         init = given["init"]
         if init["kind"] == "offsets" and isinstance(init["total"], str):
-            found.add(init["total"])
+            found.update(expression.names(init["total"]))
         if init["kind"] == "sorted" and given["name"] in probe_indices.bounded(declaration):
             found |= bindings.pointed_into(declaration)
+    # One that says how many segments there are makes them no longer.
+    found -= counted(declaration).keys()
     return [dim for dim in probing.free(declaration) if dim in found]
 
 

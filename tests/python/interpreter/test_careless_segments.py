@@ -98,15 +98,15 @@ FAULTS = {
 }
 
 
-def segmented(folder: Path, kernel: str, along: int | str = "E + 1") -> dict[str, Any]:
-    """Returns the op that `kernel` is for, whose offsets are as many as `along` says."""
+def segmented(folder: Path, kernel: str, along: int | str = "E + 1", rows: str = "T") -> dict[str, Any]:
+    """Returns the op that `kernel` is for, whose offsets are as many as `along` says, for as many `rows`."""
     (folder / "reference.py").write_text(REFERENCE, encoding="utf-8")
     is_moving = kernel.startswith(MOVING[:60]) and "longest" in kernel
     reference = {"file": "reference.py", "name": "moving" if is_moving else "summed", "init": {}, "root": str(folder)}
-    ends = tensor("ends", [along], dtype="int32", init={"kind": "offsets", "total": "T"})
+    ends = tensor("ends", [along], dtype="int32", init={"kind": "offsets", "total": rows})
     kwargs = {"longest": 4096, "window": -1} if is_moving else {"reduce": "sum"}
     binding = {"T": 24, "D": 6, "E": 4}
-    return declared("", [tensor("x", ["T", "D"]), ends], binding, torch=None, reference=reference, kwargs=kwargs)
+    return declared("", [tensor("x", [rows, "D"]), ends], binding, torch=None, reference=reference, kwargs=kwargs)
 
 
 @pytest.mark.parametrize("kernel", [SUMMED, MOVING], ids=["summed", "moving"])
@@ -121,6 +121,14 @@ def test_faults_are_seen(tmp_path: Path, kernel: str, written: str, instead: str
     assert written in kernel
     documents = check(tmp_path / "wrong", segmented(tmp_path, kernel), kernel.replace(written, instead))
     assert documents["verdict"]["class"] in ("mismatch", "nan", "out-of-bounds"), documents["evidence"]["failure"]
+
+
+@pytest.mark.parametrize("rows", ["2 * T", "T + E"])
+def test_faults_are_seen_where_the_rows_are_an_expression_of_dims(tmp_path: Path, rows: str) -> None:
+    kernel, written, instead = FAULTS["a window that begins in its own block"]
+    documents = check(tmp_path / "wrong", segmented(tmp_path, kernel, rows=rows), kernel.replace(written, instead))
+    assert documents["verdict"]["class"] == "mismatch", documents["evidence"]["failure"]
+    require_passed(tmp_path / "right", segmented(tmp_path, kernel, rows=rows), kernel)
 
 
 @pytest.mark.parametrize("along", ["E + 1", "E"])
