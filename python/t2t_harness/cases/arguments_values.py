@@ -88,6 +88,16 @@ WHOLE = (
 MAY_BE_NEGATIVE = ("diagonal", "shifts", "shift", "lag", "periods", "delay", "k", "offset")
 """Integers that count from either side."""
 
+DTYPES = {
+    "torch.float16": "torch.bfloat16",
+    "torch.bfloat16": "torch.float16",
+    "torch.float32": "torch.bfloat16",
+    "torch.float64": "torch.float32",
+    "torch.int32": "torch.int64",
+    "torch.int64": "torch.int32",
+}
+"""Dtype that an argument says → another one that a kernel which has a choice has, too."""
+
 ABOVE = 1.5
 """A number above one, for those that are below it."""
 
@@ -101,6 +111,8 @@ def away(name: str, value: Any, rank: int) -> list[Any]:
         return []
     if isinstance(value, bool):
         return [] if value and name in OPEN else [not value]
+    if isinstance(value, str) and value in DTYPES:
+        return [DTYPES[value]]
     if isinstance(value, str):
         return [word for word in WORDS.get(name, ()) if word != value]
     if name in DIMS:

@@ -30,6 +30,7 @@ SPECIAL = {
     "low": "minus infinity in the first half of an input",
     "late-true": "a mask that is true at the end of each row alone",
     "late": "NaN and infinity late in a row",
+    "masked": "minus infinity at the beginning of rows",
     "pairs": "special numbers that meet",
     "counts": "large counts",
     "bounds": "integers at both ends of what they may be",

@@ -62,6 +62,11 @@ def late(declaration: Declaration, lane: str, limit: int) -> Iterator[Case]:
             named = f"{dims[-1]}={case.binding[dims[-1]]}"
             found = probing.probe(declaration, f"special-late[{named}]", case.binding, values="late", of=names[0])
             yield replace(found, has_own_budget=True)
+            # The NaN of one row is that of a mean of them all, which hides what becomes of a row that only begins with minus infinity.
+            begun = probing.probe(
+                declaration, f"masked[{names[0]},{named}]", case.binding, values="masked", of=names[0]
+            )
+            yield replace(begun, has_own_budget=True)
     for given in tensors(declaration):
         # A mask is added to what is weighed, and has infinities every day.
         along = given["shape"][-1] if given["name"] in names and len(given["shape"]) > 1 else None

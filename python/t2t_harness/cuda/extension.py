@@ -20,6 +20,7 @@ from pathlib import Path
 from t2t_harness.cuda import modules, nvcc, split
 from t2t_harness.cuda.files import Source
 from t2t_harness.cuda.inline import Extension
+from t2t_harness.faults import machine
 
 NVCC_FLAGS = (
     "-D__CUDA_NO_HALF_OPERATORS__",
@@ -282,6 +283,7 @@ def ran(command: Sequence[str], rest: Sequence[str], folder: Path) -> str:
     except OSError as error:
         raise Failed(f"{command[0]}: {error}") from error
     told = f"{done.stderr}\n{done.stdout}"
+    machine.raise_if_it_says_so(told)
     if done.returncode != 0:
         raise Failed(told)
     return told

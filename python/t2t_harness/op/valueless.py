@@ -27,6 +27,14 @@ NOTHING = "it returns no tensor"
 """What is said of an op that has no result."""
 
 
+class MutatedInput(ValueError):
+    """The op writes to an input that its declaration does not name in `mutates`; `hint` says what to write there."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"it writes to its input `{name}`, which `mutates` does not name")
+        self.hint = f"with `mutates: [{name}]` a kernel has to leave the same there; a reference that only wants room works on a copy"
+
+
 class TooMuch(Exception):
     """A call with values takes more calls of torch, or more memory, than it may."""
 
@@ -64,11 +72,26 @@ def call(op: Declaration, binding: Mapping[str, int], dtype: str, most: int | No
         function = operation.ready(op, binding, dtype)
         given = inputs(op, binding, dtype)
         zero(op, binding, given)
+        before = versions(given)
         returned = operation.call(function, op, given, declared.bind_kwargs(op["kwargs"], binding))
+    require_unwritten(op, given, before)
     found = results.tensors(results.apart(returned))
     if not found and not op["mutates"]:
         raise results.NoTensor(NOTHING)
     return found
+
+
+def versions(given: Mapping[str, torch.Tensor]) -> dict[str, int]:
+    """Returns how often torch has noted that each tensor was written to."""
+    return {name: value._version for name, value in given.items()}
+
+
+def require_unwritten(op: Declaration, given: Mapping[str, torch.Tensor], before: Mapping[str, int]) -> None:
+    """Raises MutatedInput where the op has written to an input since torch's notes were as `before`, and does not say so."""
+    for name, value in given.items():
+        declared_name = name.split(".")[0]
+        if value._version != before[name] and not {name, declared_name} & set(op["mutates"]):
+            raise MutatedInput(declared_name)
 
 
 def inputs(op: Declaration, binding: Mapping[str, int], dtype: str) -> dict[str, torch.Tensor]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from t2t_harness.cases import calling, cases, seeds
 from t2t_harness.counting import counting, queues, streams
 from t2t_harness.cuda import watching
-from t2t_harness.faults import failure, memory
+from t2t_harness.faults import failure, machine
 from t2t_harness.judging import watch
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import host, reference_call, spans, statistics, stopping, telemetry, timing
@@ -93,7 +93,7 @@ def bench(request: BenchRequest) -> Reply:
         except SystemExit:
             raise
         except BaseException as error:
-            memory.raise_if_others_hold_it(error)
+            machine.raise_if_it_failed(error, request["root"])
             class_, message = watching.class_of(error), failure.describe(error)
             return rejected(failure.failure(class_, message, root=request["root"], error=error))
     if replaced := clock.replaced():

@@ -32,7 +32,7 @@ from t2t_harness.cases import (
 from t2t_harness.cases.prepared import prepared_cases, salt
 from t2t_harness.counting import queues
 from t2t_harness.cuda import watching
-from t2t_harness.faults import failure, lacking
+from t2t_harness.faults import failure, lacking, machine
 from t2t_harness.judging import autograd, progress, watch
 from t2t_harness.measuring import spans
 from t2t_harness.op import declaration as declared
@@ -100,6 +100,7 @@ def load(request: CandidateRequest, folder: Path, state: Progress, modules: laun
     except SystemExit:
         raise
     except BaseException as error:
+        machine.raise_if_it_failed(error, request["root"])
         is_source = isinstance(error, SyntaxError | UnicodeDecodeError) or _lacks_entry(error, request)
         if request["lane"] == "interpreter" and (reason := lacking.reason(error)):
             state["load"] = {"not_judged": reason}

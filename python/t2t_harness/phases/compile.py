@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import bindings, block_edges, budget, calling, cases, declared_inputs, probes
-from t2t_harness.faults import failure
+from t2t_harness.faults import failure, machine
 from t2t_harness.sources import finder, loading
 from t2t_harness.triton import ahead, facade, largest, launchers, launching, normalize, refusals, resources, warm
 
@@ -239,6 +239,7 @@ class Target:
         except (SystemExit, ahead.Slow):
             raise
         except BaseException as error:
+            machine.raise_if_it_failed(error, self.request["root"])
             class_, message = failure.class_of(error), failure.describe(error)
             raise Refused(failure.failure(class_, message, root=self.request["root"], error=error)) from error
 
@@ -261,6 +262,7 @@ class Target:
                 self.survey.compiled.update(recorder.compiled)
                 raise
             except BaseException as error:
+                machine.raise_if_it_failed(error, self.request["root"])
                 # What nobody declared may be more than a kernel can hold: the check tells.
                 if error in recorder.faults and not case.is_probe:
                     raise Refused(refusals.compile_failure(error, self.request["root"], case.name)) from error

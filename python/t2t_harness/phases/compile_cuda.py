@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_harness.cuda import images, nvcc, t2t_cuda
-from t2t_harness.faults import failure
+from t2t_harness.faults import failure, machine
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import (
@@ -162,6 +162,7 @@ def compiled_for(request: CompileCudaRequest, compiler: Path, target: str, tree:
     command = nvcc.command(compiler, file, target, folder)
     ran = subprocess.run(command, cwd=tree, capture_output=True, text=True, errors="replace", check=False)
     told = f"{ran.stderr}\n{ran.stdout}"
+    machine.raise_if_it_says_so(told)
     if ran.returncode != 0:
         raise refused(request, told, target)
     if warnings := nvcc.warnings(told):

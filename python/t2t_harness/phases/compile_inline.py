@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.cases import calling, cases, declared_inputs
 from t2t_harness.cuda import extension, files, images, inline, modules, noting, nvcc, t2t_cuda
-from t2t_harness.faults import failure
+from t2t_harness.faults import failure, machine
 from t2t_harness.phases import compile_cuda
 from t2t_harness.phases.compile_cuda import ARCHIVE, Compiled, Refused
 from t2t_harness.sources import loading
@@ -98,6 +98,7 @@ def found(request: CompileCudaRequest) -> list[inline.Extension]:
         except SystemExit:
             raise
         except BaseException as error:
+            machine.raise_if_it_failed(error, root)
             if not (is_found(request, seen) and noting.wants_operators(error)):
                 class_ = "source" if isinstance(error, inline.Refused) else failure.class_of(error)
                 raise refused_by(request, class_, error) from error

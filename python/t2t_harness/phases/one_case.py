@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from t2t_harness.cases import cases, probes, seeds
 from t2t_harness.cases.runs import REVERSED, TRIED, UPDATED, of_configuration
 from t2t_harness.cuda import watching
-from t2t_harness.faults import declining, failure, lacking, memory, order
+from t2t_harness.faults import declining, failure, lacking, machine, order
 from t2t_harness.judging import kept
 from t2t_harness.phases import called, weights
 from t2t_harness.triton import effort
@@ -95,7 +95,7 @@ def run_in_budget(bench: called.Bench, case: cases.Case, position: int, state: P
         words = f"refused, where the output was changed in place: {refusal}"
         facts = {"name": case.name, "status": "not-judged", "reason": words[:300]}
     except BaseException as error:
-        memory.raise_if_others_hold_it(error)
+        machine.raise_if_it_failed(error, bench.request["root"])
         record = failure.failure(
             watching.class_of(error), failure.describe(error), root=bench.request["root"], case=case.name, error=error
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.cases import calling, cases
 from t2t_harness.cuda import watching
-from t2t_harness.faults import failure, memory
+from t2t_harness.faults import failure, machine
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import quiet, screening, spans, statistics, telemetry, timing
 from t2t_harness.phases import passes
@@ -103,7 +103,7 @@ def paired(request: ScreenRequest, measure: Callable[[Screening], Documents]) ->
         except SystemExit:
             raise
         except BaseException as error:
-            memory.raise_if_others_hold_it(error)
+            machine.raise_if_it_failed(error, request["root"])
             class_, message = watching.class_of(error), failure.describe(error)
             return rejected(request, class_, message, error)
     if replaced := clock.replaced():

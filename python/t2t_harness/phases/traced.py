@@ -86,6 +86,8 @@ class Tracer:
             valueless.call(self.op, self.smallest, self.dtype, MOST_CALLS)
         except results.NoTensor as refusal:
             raise Unfit(None) from refusal
+        except valueless.MutatedInput as mutated:
+            raise Unfit(None, mutated.hint) from mutated
         except Exception:
             return
 
@@ -108,6 +110,8 @@ class Tracer:
             raise unfit
         try:
             valueless.call(self.op, self.smallest, self.dtype)
+        except valueless.MutatedInput as mutated:
+            raise Unfit(unfit.size, mutated.hint) from mutated
         except Exception as refusal:
             raise Unfit(unfit.size) from refusal
         self.values = f"torch cannot follow it on tensors without values: {str(unfit.__cause__).splitlines()[0][:200]}"
@@ -133,7 +137,11 @@ class Tracer:
         with within:
             read = [*inputs.values(), *operation.weights(function)]
             try:
-                called = MOST_DECLARED if most is None else most
-                return aten.trace(lambda: operation.call(function, op, inputs, kwargs), read, called)
+                called, before = MOST_DECLARED if most is None else most, valueless.versions(inputs)
+                found = aten.trace(lambda: operation.call(function, op, inputs, kwargs), read, called)
+                valueless.require_unwritten(op, inputs, before)
+                return found
             except aten.Refused as refused:
                 raise Unfit(size) from refused.__cause__
+            except valueless.MutatedInput as mutated:
+                raise Unfit(size, mutated.hint) from mutated

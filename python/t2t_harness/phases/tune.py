@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from t2t_harness.cases import calling, cases, declared_inputs
 from t2t_harness.counting import queues
 from t2t_harness.cuda import watching
-from t2t_harness.faults import failure
+from t2t_harness.faults import failure, machine
 from t2t_harness.judging import autograd
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import quiet, spans, statistics, timing
@@ -47,6 +47,7 @@ def tune(request: TuneRequest) -> Reply:
         except SystemExit:
             raise
         except BaseException as error:
+            machine.raise_if_it_failed(error, request["root"])
             class_, message = watching.class_of(error), failure.describe(error)
             record = failure.failure(class_, message, root=request["root"], error=error)
             return {

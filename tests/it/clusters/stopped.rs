@@ -1,29 +1,35 @@
 //! Who stops a build, or is stopped: nothing runs on any node soon after.
 
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Stdio;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::Clustered;
-use crate::project::{Project, until};
+use crate::project::{Project, SOON, until};
 
 /// Waits until no node of a workspace performs anything any more, and expects that within 5 s.
 pub(super) fn expect_nothing_runs(home: &Project, since: Instant) {
     let place = home.path("..").canonicalize().unwrap().display().to_string();
-    let of_node = |process: &Path| {
+    let of_node = |process: PathBuf| {
         let read = |file: &str| fs::read(process.join(file)).unwrap_or_default();
         let [command, environment] =
             ["cmdline", "environ"].map(|file| String::from_utf8_lossy(&read(file)).into_owned());
         // Those of the interpreter, and the t2t that started it. A node of Ray goes on.
         let is_t2t = command.contains("\0perform\0") && environment.contains(&place);
-        is_t2t || (command.contains(&place) && command.contains("/python/bin/"))
+        let is_own = is_t2t || (command.contains(&place) && command.contains("/python/bin/"));
+        is_own.then(|| format!("{} {}", process.display(), command.replace('\0', " ")))
     };
-    let runs = || fs::read_dir("/proc").unwrap().flatten().any(|process| of_node(&process.path()));
-    until(|| (!runs()).then_some(()));
+    let running = || fs::read_dir("/proc").unwrap().flatten().filter_map(|process| of_node(process.path()));
+    let end = Instant::now() + SOON;
+    while let Some(one) = running().next() {
+        assert!(Instant::now() < end, "it goes on: {one}, {:?}", running().collect::<Vec<_>>());
+        thread::sleep(Duration::from_millis(5));
+    }
     assert!(since.elapsed() < Duration::from_secs(5), "it took {:?}", since.elapsed());
 }
 

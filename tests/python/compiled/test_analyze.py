@@ -57,6 +57,7 @@ def request(
         "dtypes": ["float32"],
         "sizes": {"small": binding},
         "precision": "ieee",
+        "mutates": list(inputs)[: int(torch_name.endswith("_"))],
     }
     return {"op": {**op, **more}, "catalogue": str(CATALOGUE)}
 
@@ -743,10 +744,13 @@ def test_a_declaration_that_torch_refuses_is_rejected(
 
 
 @pytest.mark.parametrize(("mutates", "outcome"), [(["x"], "passed"), ([], "rejected")])
-def test_a_reference_that_returns_nothing_must_change_an_input(
-    tmp_path: Path, mutates: list[str], outcome: str
+@pytest.mark.parametrize(
+    "body", ["x.mul_(2)", "return x.mul_(2)", "if x.sum() == 0:\n        x[:2].fill_(1)\n    return x * 2"]
+)
+def test_a_reference_that_writes_to_an_input_says_so(
+    tmp_path: Path, mutates: list[str], outcome: str, body: str
 ) -> None:
-    (tmp_path / "reference.py").write_text("def scaled(x):\n    x.mul_(2)\n", encoding="utf-8")
+    (tmp_path / "reference.py").write_text(f"def scaled(x):\n    {body}\n", encoding="utf-8")
     asked = request("torch.exp", {"x": MN}, {}, DIMS)
     reference = {"root": str(tmp_path), "file": "reference.py", "name": "scaled", "init": {}}
     asked["op"] |= {"torch": None, "reference": reference, "mutates": mutates}
@@ -754,10 +758,20 @@ def test_a_reference_that_returns_nothing_must_change_an_input(
     assert reply["outcome"] == outcome
     if outcome == "rejected":
         failure = reply["documents"]["failure"]
-        assert (failure["message"], "`mutates`" in failure["hint"]) == ("it returns no tensor", True)
-    else:
+        assert "writes to its input `x`, which `mutates` does not name" in failure["message"]
+        assert "`mutates: [x]`" in failure["hint"]
+    elif body == "x.mul_(2)":
         # What is read and written in place is all that it moves.
         assert reply["documents"]["analysis"]["sizes"]["small"]["bytes"] == 2 * 4 * M * N
+
+
+def test_a_reference_that_returns_nothing_must_change_an_input(tmp_path: Path) -> None:
+    (tmp_path / "reference.py").write_text("def scaled(x):\n    x * 2\n", encoding="utf-8")
+    asked = request("torch.exp", {"x": MN}, {}, DIMS)
+    reference = {"root": str(tmp_path), "file": "reference.py", "name": "scaled", "init": {}}
+    asked["op"] |= {"torch": None, "reference": reference, "mutates": []}
+    failure = analyze(asked)["documents"]["failure"]
+    assert (failure["message"], "`mutates`" in failure["hint"]) == ("it returns no tensor", True)
 
 
 def test_the_document_is_the_same_bytes_every_time() -> None:

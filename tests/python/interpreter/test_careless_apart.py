@@ -322,3 +322,96 @@ def test_arguments_of_a_constructor_that_ops_yaml_leaves_to_their_defaults_are_t
             "self.gain, self.squares = gain, squares", "self.gain, self.squares = 2.0, False"
         ),
     )
+
+
+ROWS = """
+import torch
+
+def weight_of(x):
+    return torch.logsumexp(x, -1).mean()
+
+def quantized(x, eps=1e-10):
+    scale = x.abs().amax(-1, keepdim=True).clamp(min=eps) / 448
+    return (x / scale).to(torch.float8_e4m3fn)
+
+def halved(x, out_dtype=torch.float16):
+    return (x / 2).to(out_dtype)
+"""
+
+WEIGHT = """
+@triton.jit
+def rows_kernel(x_ptr, found_ptr, N, sm, sn, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    largest, total = float("-inf"), 0.0
+    for start in range(0, N, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * sm + at * sn, mask=at < N, other=float("-inf"))
+        new = tl.maximum(largest, tl.max(x, 0))
+        base = tl.where(tl.abs(new) == float("inf"), 0.0, new)
+        total = total * tl.exp(largest - base) + tl.sum(tl.exp(x - base), 0)
+        largest = new
+    base = tl.where(tl.abs(largest) == float("inf"), 0.0, largest)
+    tl.store(found_ptr + row, base + tl.log(total))
+
+
+@triton.jit
+def mean_kernel(found_ptr, out_ptr, M, BLOCK: tl.constexpr):
+    total = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, M, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        total += tl.load(found_ptr + at, mask=at < M, other=0.0)
+    tl.store(out_ptr, tl.sum(total, 0) / M)
+
+
+def wrapper(x):
+    M, N = x.shape
+    found = torch.empty((M,), dtype=torch.float32, device=x.device)
+    out = torch.empty((), dtype=x.dtype, device=x.device)
+    if M:
+        rows_kernel[(M,)](x, found, N, *x.stride(), BLOCK=32)
+    mean_kernel[(1,)](found, out, M, BLOCK=32)
+    return out
+"""
+
+HALVED = """
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(x_ptr + at, mask=at < n) / 2, mask=at < n)
+
+
+def wrapper(x, out_dtype=torch.float16):
+    x = x.contiguous()
+    out = torch.empty(x.shape, dtype=out_dtype, device=x.device)
+    if x.numel():
+        kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+"""
+
+
+def test_a_row_that_begins_with_minus_infinity_shows_where_all_rows_become_one_number(tmp_path: Path) -> None:
+    op = referring(tmp_path, ROWS, "weight_of", tensor("x", ["M", "N"]), {"M": 5, "N": 40})
+    require_passed(tmp_path / "right", op, WEIGHT)
+    guarded = 'base = tl.where(tl.abs(new) == float("inf"), 0.0, new)'
+    assert guarded in WEIGHT
+    documents = check(tmp_path / "wrong", op, WEIGHT.replace(guarded, "base = new"))
+    assert documents["evidence"]["failure"]["case"].startswith("edge/masked[x,N="), documents["evidence"]["failure"]
+
+
+def test_another_dtype_than_the_declared_one_is_asked_for(tmp_path: Path) -> None:
+    kwargs = {"out_dtype": "torch.float16"}
+    op = referring(tmp_path, ROWS, "halved", tensor("x", ["M", "N"]), {"M": 5, "N": 40}, kwargs=kwargs)
+    require_passed(tmp_path / "right", op, HALVED)
+    documents = check(tmp_path / "wrong", op, HALVED.replace("dtype=out_dtype, ", "dtype=torch.float16, "))
+    assert documents["evidence"]["failure"]["class"] == "dtype"
+
+
+def test_results_of_eight_bits_are_judged_with_other_arguments(tmp_path: Path) -> None:
+    # torch answers nothing of them that tells which are finite.
+    op = referring(tmp_path, ROWS, "quantized", tensor("x", ["M", "N"]), {"M": 5, "N": 40}, kwargs={"eps": 1e-10})
+    kernel = HALVED.replace("out_dtype=torch.float16", "eps=1e-10").replace(
+        "dtype=out_dtype", "dtype=torch.float8_e4m3fn"
+    )
+    documents = check(tmp_path / "wrong", op, kernel)
+    assert documents["verdict"]["verdict"] == "rejected", documents["evidence"]
+    assert any(name.startswith("edge/kwarg[eps=") for name in documents["verdict"]["cases"])
