@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from t2t_harness.judging import tolerance
+from t2t_harness.judging import oracle, tolerance
 from t2t_harness.judging.finding import Finding, first_of
 from t2t_harness.judging.trial import Trial, fill
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import torch
 
     from t2t_harness.boundary.documents import CaseRow
-    from t2t_harness.judging import comparing, oracle
+    from t2t_harness.judging import comparing
 
 RULE = "finite"
 """What the rule is called in the row of a case."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, cast
 
 from t2t_harness.cases import arguments_untried, cases, probing, reach
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
         Reply,
     )
 
-MOST_STRIDES = 3
-"""The most results with other strides than torch's that are listed."""
+MOST_ALIKE = 3
+"""So many remarks of one kind are told; of others their number."""
 
 
 def reply(trial: Trial) -> Reply:
@@ -147,11 +148,11 @@ def declared_notes(trial: Trial) -> list[str]:
         count = len(trial.left_out)
         said.append(f"left out by the interpreter's budget: {count} probe{'' if count == 1 else 's'}")
     if trial.read_outside and trial.first is None:
-        said.append(f"no result depends on it, but {'; '.join(trial.read_outside)}")
+        said.append(f"no result depends on it, but {few(trial.read_outside)}")
     if trial.strides and trial.first is None:
-        said.append(f"torch's results are contiguous, these are not: {'; '.join(list(trial.strides)[:MOST_STRIDES])}")
+        said.append(f"torch's results are contiguous, these are not: {few(trial.strides)}")
     if trial.conflicts and trial.first is None:
-        said.append(f"no result depends on it, but {'; '.join(trial.conflicts)}")
+        said.append(f"no result depends on it, but {few(trial.conflicts)}")
     if trial.lacking and trial.first is None:
         listed = ", ".join(result_names.result(name, several=True, names={}) for name in trial.lacking)
         said.append(f"not compared, since the kernel's class has none of that name, shape and first values: {listed}")
@@ -167,6 +168,12 @@ def declared_notes(trial: Trial) -> list[str]:
     if untried is not None and trial.first is None:
         said.append(untried)
     return said
+
+
+def few(words: Collection[str]) -> str:
+    """Returns the first remarks of one kind, and how many more there are."""
+    more = len(words) - MOST_ALIKE
+    return "; ".join([*list(words)[:MOST_ALIKE], *([f"and {more} more of the kind"] if more > 0 else [])])
 
 
 def notes(end: CandidateEnd) -> list[str]:

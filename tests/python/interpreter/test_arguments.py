@@ -106,7 +106,7 @@ def kernel(x_ptr, target_ptr, loss_ptr, kept_ptr, N, ignored, smoothing, BLOCK: 
     logs = x - top - tl.log(tl.sum(tl.exp(x - top), axis=0))
     even = tl.sum(tl.where(at < N, logs, 0.0), axis=0) / N
     own = tl.sum(tl.where(at == target, logs, 0.0), axis=0)
-    loss = -(1.0 - smoothing) * own - smoothing * even
+    loss = -(1.0 - smoothing) * own - tl.where(smoothing > 0, smoothing * even, 0.0)
     tl.store(loss_ptr + row, tl.where(target == ignored, 0.0, loss))
     tl.store(kept_ptr + row, tl.where(target == ignored, 0.0, 1.0))
 
