@@ -9,10 +9,11 @@ use t2t_host::device;
 use t2t_host::interrupt::Interrupt;
 use t2t_host::toolchain::Toolchain;
 use t2t_protocol::{Landlock, ServerKind};
+use t2t_store::fs;
 
 use super::error::CliError;
 use super::{Common, ReportFormat, context, remote, streams};
-use crate::session::Probing;
+use crate::session::{Probing, Session};
 
 /// Something that this machine has, or lacks: its name, and what is to be said of it. A `hint` is about what comes before it.
 #[derive(Debug, Serialize)]
@@ -47,17 +48,55 @@ pub(crate) fn doctor(common: &Common, format: ReportFormat) -> Result<u8, CliErr
     Ok(0)
 }
 
+/// The ops.yaml that stands for one where there is no workspace: nothing of it is built.
+const ANY: &str = "version: 1\nops:\n  relu: {torch: relu, inputs: {input: [M, N]}, variants: [v1]}\n";
+
 /// Returns what there is and what is lacking, in the order in which it is said.
 fn findings(common: &Common) -> Result<Vec<Finding>, CliError> {
-    let session = context::open(common, Probing::Allowed, &Interrupt::default())?;
     let mut found = Vec::new();
-    if let Some(python) = context::python(common, session.root.clone()) {
+    let here = env::current_dir().context("cannot tell the current folder")?;
+    let empty = tempfile::tempdir().context("cannot make a temporary folder")?;
+    let workspace = context::workspace().ok();
+    if workspace.is_none() {
+        fs::write(&empty.path().join("ops.yaml"), ANY.as_bytes()).context("cannot write to a temporary folder")?;
+        found.push(Finding::new("workspace", format!("none: no ops.yaml in `{}` or above it", here.display())));
+        found.push(Finding::hint("`t2t init` makes one here"));
+    }
+    let place = workspace.clone().unwrap_or(here);
+    let root = workspace.unwrap_or_else(|| empty.path().to_owned());
+    if let Some(python) = context::python(common, place.clone()) {
         found.push(Finding::new("python", format!("{} ({})", python.path.display(), python.found)));
     }
+    let opened = |probing: Probing| {
+        Session::open(&root, &context::options(common, &place, probing), &Interrupt::default()).map_err(CliError::from)
+    };
+    let session = match opened(Probing::Allowed) {
+        Ok(session) => {
+            found.extend(of_interpreter(&session));
+            session
+        }
+        // What is lacking is an answer, too.
+        Err(CliError::Use { message, hint } | CliError::Machine { message, hint }) => {
+            found.push(Finding::new("missing", message.lines().next().unwrap_or_default()));
+            found.extend(hint.map(Finding::hint));
+            opened(Probing::Never)?
+        }
+        Err(error) => return Err(error),
+    };
+    found.extend(of_devices());
+    found.push(Finding::new(
+        "bytecode of packages installed without it",
+        context::bytecode().map_or("not kept".to_owned(), |folder| folder.display().to_string()),
+    ));
+    found.push(Finding::new("remote cache", remote::described(common, &session.spec)?));
+    Ok(found)
+}
+
+/// Returns what is in the interpreter of a session, and what holds kernel code in there.
+fn of_interpreter(session: &Session) -> Vec<Finding> {
     let versions = session.toolchain.iter().flat_map(|toolchain| &toolchain.versions);
-    for (name, version) in versions.filter(|(name, _)| *name != "nvcc") {
-        found.push(Finding::new(name, version));
-    }
+    let versions = versions.filter(|(name, _)| *name != "nvcc").map(|(name, version)| Finding::new(name, version));
+    let mut found: Vec<Finding> = versions.collect();
     found.extend(nvcc(session.toolchain.as_deref()));
     match session.pool.hello(ServerKind::Compiled) {
         Ok(hello) => {
@@ -70,23 +109,24 @@ fn findings(common: &Common) -> Result<Vec<Finding>, CliError> {
         }
         Err(error) => found.push(Finding::new("worker", error.to_string())),
     }
+    found
+}
+
+/// Returns the CUDA devices, and where t2t locks them.
+fn of_devices() -> Vec<Finding> {
     let driver = env::var_os("T2T_DRIVER").map(PathBuf::from);
     let devices = device::devices(env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(), driver.as_deref());
-    found.extend(devices.iter().map(|device| {
+    let told = devices.iter().map(|device| {
         let value = format!("{}, {}, driver {}", device.name, device.uuid, device.driver);
         Finding::new(&format!("cuda:{}", device.number), value)
-    }));
+    });
+    let mut found: Vec<Finding> = told.collect();
     if devices.is_empty() {
         found.push(Finding::new("cuda", "no device; kernels run in Triton's interpreter"));
     }
     let locks = device::lock_folder(env::var("T2T_LOCK_DIR").ok().as_deref());
     found.push(Finding::new("device locks", locks.display().to_string()));
-    found.push(match context::bytecode() {
-        Some(folder) => Finding::new("bytecode of packages installed without", folder.display().to_string()),
-        None => Finding::new("bytecode of packages installed without it", "not kept"),
-    });
-    found.push(Finding::new("remote cache", remote::described(common, &session.spec)?));
-    Ok(found)
+    found
 }
 
 /// Returns which nvcc compiles variants in CUDA C++, and what to do where there is none, or one of another CUDA than torch's.

@@ -17,7 +17,7 @@ use t2t_store::results;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
-use super::{Common, ReportFormat, Targets, context, streams};
+use super::{Common, ReportFormat, context, streams};
 use crate::engine::evidence;
 use crate::session::Session;
 
@@ -87,8 +87,8 @@ struct End {
 
 /// Returns what is known of the actions that `targets` name.
 fn explained(common: &Common, targets: &[String]) -> Result<Vec<Explained>, CliError> {
-    let asked = Targets { targets: targets.to_vec(), ..Targets::default() };
-    let session = context::open_for(common, &asked, context::as_built(common)?, &Interrupt::default())?;
+    // What is told of a compile that is named is what a build of everything has of it.
+    let session = context::open(common, context::as_built(common)?, &Interrupt::default())?;
     context::warn_of_unknown_versions(common, &session)?;
     let selection = Selection { targets: context::named(&session, targets)?, ..Selection::default() };
     let wanted = pick(&session.graph, &selection, Force::Stale)?;

@@ -240,7 +240,12 @@ fn cases(session: &Session, wanted: &Wanted, report: &Report) -> Vec<Case> {
         Case::of(target, verdict)
     };
     let is_told = |case: &(Phase, Case)| {
-        let is_bad = matches!(case.1.verdict, Verdict::Failure { .. } | Verdict::Error { kind: "lost", .. });
+        let is_bad = match case.1.verdict {
+            // Pages are written anew where their results are: the gate does not ask for them.
+            Verdict::Error { kind: "missing", .. } => !matches!(case.0, Phase::Log | Phase::Summary),
+            Verdict::Failure { .. } | Verdict::Error { .. } => true,
+            Verdict::Passed | Verdict::Skipped { .. } => false,
+        };
         matches!(case.0, Phase::Check | Phase::Bench) || is_bad
     };
     let all = indices.map(|index| (session.graph.action(index).target().phase, case(index)));

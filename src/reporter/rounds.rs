@@ -1,6 +1,6 @@
 //! Rounds: lines for the builds of a watch, one after each change.
 //!
-//! A standing failure is printed once. The verdict of a check that an undone edit brings back is printed as one that was just found. It does not know what changed in the files.
+//! A standing failure is printed once, and what it skips with it. The verdict of a check that an undone edit brings back is printed as one that was just found. It does not know what changed in the files.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -49,6 +49,7 @@ impl<W: Write> Reporter for Rounds<W> {
             }
             Event::ActionFresh { target, .. } if self.is_begun => _ = self.standing.insert(target.clone()),
             Event::Failure { target, .. } if self.standing.contains(target) => return,
+            Event::ActionSkipped { because, .. } if self.standing.contains(because) => return,
             Event::ActionRestored { target, outcome, .. } if self.is_begun && target.phase == Phase::Check => {
                 if let Some(line) = self.lines.restored(target, outcome) {
                     self.say(&line);

@@ -402,6 +402,15 @@ fn what_explain_says_is_told_to_programs() {
 }
 
 #[test]
+fn doctor_says_what_is_lacking_and_needs_no_workspace() {
+    let project = Project::new();
+    project.run(project.command("doctor").env("T2T_PYTHON", "/nowhere/python")).exits(0).says("missing: `/nowhere/python`");
+    project.remove("ops.yaml");
+    let ran = project.t2t("doctor").exits(0);
+    ran.says("workspace: none: no ops.yaml in `").says("hint: `t2t init` makes one here").says("torch: 2.11.0");
+}
+
+#[test]
 fn what_doctor_says_is_told_to_programs() {
     let project = Project::new();
     let found = document(&project, "doctor");

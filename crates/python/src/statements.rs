@@ -29,7 +29,8 @@ pub(crate) enum Told {
 pub(crate) fn docstring_of(body: &[Stmt]) -> Option<String> {
     let Stmt::Expr(first) = body.first()? else { return None };
     let Expr::StringLiteral(text) = &*first.value else { return None };
-    Some(text.value.to_str().to_owned())
+    // Python reads each end of a line as `\n`.
+    Some(text.value.to_str().replace("\r\n", "\n").replace('\r', "\n"))
 }
 
 /// Adds the names bound at module level, also under `if` and `try`: those of functions and classes to `callables`, others to `names`.

@@ -30,8 +30,19 @@ const PACKAGES: &[&str] = &[
 ];
 
 /// What only chooses the cases of a check, or makes their inputs, in the package `cases`: how the names of the files begin.
-const OF_CHECKS: &[&str] =
-    &["arguments_", "beforehand", "budget", "inputs", "listing", "literals", "pace", "probe", "probing", "reach", "unusual"];
+const OF_CHECKS: &[&str] = &[
+    "arguments_",
+    "beforehand",
+    "budget",
+    "inputs",
+    "listing",
+    "literals",
+    "pace",
+    "probe",
+    "probing",
+    "reach",
+    "unusual",
+];
 
 /// Returns what the harness's files import of the harness, wherever in a file it stands, as the rest of the line after `t2t_harness`.
 fn imported(text: &str) -> Vec<&str> {

@@ -18,19 +18,22 @@ use super::journal::{Journal, Lines};
 use crate::fs;
 
 /// The names that t2t keeps in the store's folder, and files with which people and tools mark a cache.
-const KNOWN: [&str; 13] = [
+const KNOWN: [&str; 16] = [
+    "against",
     "answers",
     ".gitignore",
     ".gitkeep",
     "CACHEDIR.TAG",
     "cas",
     "harness",
+    "improve",
     "journal",
     "lock",
     "nodes",
     "replaced",
     "scratch",
     "sources.json",
+    "submitted",
     "toolchain",
 ];
 

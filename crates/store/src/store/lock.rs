@@ -116,7 +116,7 @@ fn open(cache: &Path) -> io::Result<(File, bool)> {
     fs::make_folder(cache)?;
     let path = cache.join("lock");
     match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path) {
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+        Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
             File::open(path).map(|file| (file, false)).map_err(|_| error)
         }
         opened => opened.map(|file| (file, true)),
