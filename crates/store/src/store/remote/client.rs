@@ -3,6 +3,7 @@
 //! Only this module touches Apache `OpenDAL`. It does not know what the bytes mean, nor what happens when an operation fails.
 
 use std::error::Error;
+use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,10 +16,13 @@ use opendal::{Buffer, ErrorKind, HttpBody, HttpTransport, HttpTransporter, Opera
 use opendal_http_transport_reqwest::ReqwestTransport;
 use t2t_spec::remote::{Mode, RemoteUrl, Server};
 use tokio::sync::OnceCell;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{Credentials, Limits, entry};
 use crate::fs;
+
+#[cfg(test)]
+mod tests;
 
 /// How often an operation is tried again within its time.
 const RETRIES: usize = 2;
@@ -37,7 +41,11 @@ const RATE: u64 = 1 << 20;
 
 /// A connection to a server, made when it is first used.
 pub(super) struct Client {
-    operator: Operator,
+    /// What reads. A read is tried again from its first byte here: `OpenDAL` goes on where an answer ended, which counts as a new try each time, and takes a
+    /// server that knows no ranges for one that went on, too.
+    reads: Operator,
+    /// The same server with retries, for writes.
+    writes: Operator,
     limits: Limits,
     /// Where folders must be made: the same server, and whether they were.
     folders: Option<OnceCell<()>>,
@@ -62,6 +70,9 @@ pub(super) enum Failed {
     /// The server holds more than there can be.
     #[error("it sends more than {0} bytes")]
     TooLong(u64),
+    /// The server ends the connection in the middle of an answer.
+    #[error("its answer ends early")]
+    Cut,
     /// Anything else.
     #[error("{0}")]
     Other(String),
@@ -99,7 +110,7 @@ impl Client {
         };
         let retry = RetryLayer::new().with_max_times(RETRIES).with_min_delay(PAUSES[0]).with_max_delay(PAUSES[1]);
         let folders = matches!(place.server, Server::Http { .. }).then(OnceCell::new);
-        Ok(Self { operator: operator.layer(retry), limits, folders, refused })
+        Ok(Self { writes: operator.clone().layer(retry), reads: operator, limits, folders, refused })
     }
 
     /// Returns the bytes under a name, at most `most`. None where there is nothing.
@@ -120,27 +131,39 @@ impl Client {
     }
 
     async fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, Failed> {
-        let opened = async { self.operator.reader(name).await?.into_stream(..).await };
+        let mut pause = PAUSES[0];
+        for _ in 0..RETRIES {
+            match self.read_once(name, most).await {
+                Err(error) if error.is_temporary() => sleep(pause).await,
+                read => return read.unwrap_or_else(|error| Err(failed(error))),
+            }
+            pause = (pause * 2).min(PAUSES[1]);
+        }
+        self.read_once(name, most).await.unwrap_or_else(|error| Err(failed(error)))
+    }
+
+    async fn read_once(&self, name: &str, most: u64) -> opendal::Result<Result<Option<Vec<u8>>, Failed>> {
+        let opened = async { self.reads.reader(name).await?.into_stream(..).await };
         let mut stream = match opened.await {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(failed)?,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Ok(None)),
+            opened => opened?,
         };
         let mut bytes = Vec::new();
         loop {
             let part = match stream.try_next().await {
-                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-                part => part.map_err(failed)?,
+                Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Ok(None)),
+                part => part?,
             };
-            let Some(part) = part else { return Ok(Some(bytes)) };
+            let Some(part) = part else { return Ok(Ok(Some(bytes))) };
             if (bytes.len() + part.len()) as u64 > most {
-                return Err(Failed::TooLong(most));
+                return Ok(Err(Failed::TooLong(most)));
             }
             part.for_each(|slice| bytes.extend_from_slice(&slice));
         }
     }
 
     async fn write(&self, name: &str, bytes: Buffer) -> Result<(), Failed> {
-        let first = self.operator.write(name, bytes.clone()).await.map_err(failed);
+        let first = self.writes.write(name, bytes.clone()).await.map_err(failed);
         let written = match (first, &self.folders) {
             (Ok(_), _) => return Ok(()),
             (Err(failed), Some(folders)) if !self.is_refused(&failed) => {
@@ -148,7 +171,7 @@ impl Client {
                 if folders.get_or_try_init(|| self.make_folders()).await.is_err() {
                     return Err(failed);
                 }
-                self.operator.write(name, bytes).await.map(|_| ()).map_err(self::failed)
+                self.writes.write(name, bytes).await.map(|_| ()).map_err(self::failed)
             }
             (Err(failed), _) => Err(failed),
         };
@@ -164,7 +187,7 @@ impl Client {
 
     async fn make_folders(&self) -> Result<(), Failed> {
         for folder in FOLDERS {
-            self.operator.create_dir(folder).await.map_err(failed)?;
+            self.writes.create_dir(folder).await.map_err(failed)?;
         }
         Ok(())
     }
@@ -271,6 +294,11 @@ impl HttpTransport for Watched {
 #[expect(clippy::needless_pass_by_value, reason = "it is given to `map_err`")]
 fn failed(error: opendal::Error) -> Failed {
     let text = root_of(&error);
+    let of_transport = |error: &reqwest::Error| error.is_body() || error.is_decode();
+    let mut causes = iter::successors(Some(&error as &(dyn Error + 'static)), |&error| error.source());
+    if causes.any(|cause| cause.downcast_ref().is_some_and(of_transport)) {
+        return Failed::Cut;
+    }
     if error.kind() == ErrorKind::PermissionDenied { Failed::Refused(text) } else { Failed::Other(text) }
 }
 

@@ -1,0 +1,85 @@
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use super::*;
+
+/// A server that sends the same answer to each request and ends the connection.
+struct Server {
+    port: u16,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    fn that_answers(answer: impl Fn(&str) -> Vec<u8> + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = Arc::clone(&asked);
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let Some(method) = method_of(&stream) else { continue };
+                let bytes = answer(&method);
+                seen.lock().unwrap().push(method);
+                // The client may have enough before the end.
+                let _ = stream.write_all(&bytes);
+            }
+        });
+        Self { port, asked }
+    }
+
+    /// Does something with a client of this server.
+    fn used<T>(&self, credentials: &Credentials, work: impl AsyncFnOnce(Client) -> T) -> T {
+        let place = RemoteUrl::parse(&format!("http://127.0.0.1:{}/x", self.port)).unwrap();
+        let limits = Limits::of(Duration::from_secs(20));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime
+            .block_on(async { work(Client::open(&place, Mode::ReadWrite, credentials, limits).await.unwrap()).await })
+    }
+
+    fn get(&self, most: u64) -> Result<Option<Vec<u8>>, Failed> {
+        self.used(&Credentials::default(), async |client| client.get("ac/1", most).await)
+    }
+
+    fn count(&self, method: &str) -> usize {
+        self.asked.lock().unwrap().iter().filter(|asked| *asked == method).count()
+    }
+}
+
+/// Reads a request to its end.
+fn method_of(stream: &TcpStream) -> Option<String> {
+    let mut reader = BufReader::new(stream);
+    let mut first = String::new();
+    reader.read_line(&mut first).ok()?;
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.trim().split_once(':') else { break };
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    reader.read_exact(&mut vec![0; length]).ok()?;
+    Some(first.split(' ').next()?.to_owned())
+}
+
+#[test]
+fn an_answer_that_ends_early_is_asked_for_three_times_at_most() {
+    let server = Server::that_answers(|_| b"HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nhalf".to_vec());
+    assert_eq!(server.get(100).unwrap_err().to_string(), "its answer ends early");
+    assert_eq!(server.count("GET"), 3);
+}
+
+#[test]
+fn an_answer_that_comes_whole_at_the_third_try_counts_from_its_first_byte() {
+    let tries = Mutex::new(0);
+    let server = Server::that_answers(move |_| {
+        let mut tries = tries.lock().unwrap();
+        *tries += 1;
+        let body = if *tries < 3 { "no" } else { "whole" };
+        format!("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n{body}").into_bytes()
+    });
+    assert_eq!(server.get(100).unwrap().unwrap(), b"whole");
+}
