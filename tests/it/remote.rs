@@ -103,6 +103,12 @@ fn another_machine_restores_everything_from_redis() {
 }
 
 #[test]
+fn another_machine_restores_everything_from_a_server_that_does_not_say_how_long_answers_are() {
+    let server = Server::start(Files::new(), |_| Reply::Unmeasured);
+    passes_everything_on(|command| _ = command.env("T2T_REMOTE", server.url()));
+}
+
+#[test]
 fn a_build_that_runs_nothing_asks_nobody() {
     let server = Server::good(filled());
     let project = project();

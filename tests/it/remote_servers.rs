@@ -56,6 +56,8 @@ pub enum Reply {
     Close,
     /// What is asked for, but for its second half.
     Half,
+    /// What a good server does, without the length of what is asked for.
+    Unmeasured,
     /// What is asked for, after this was done to it.
     Changed(fn(&[u8]) -> Vec<u8>),
 }
@@ -148,8 +150,11 @@ impl State {
             },
             _ => (405, Vec::new(), 0),
         };
-        let head = format!("HTTP/1.1 {status} -\r\nContent-Length: {length}\r\n\r\n");
-        writer.write_all(head.as_bytes()).and_then(|()| writer.write_all(&bytes)).is_ok() && bytes.len() == length
+        let is_measured = !matches!((reply, status), (Reply::Unmeasured, 200));
+        let rest = if is_measured { format!("Content-Length: {length}") } else { "Connection: close".to_owned() };
+        let head = format!("HTTP/1.1 {status} -\r\n{rest}\r\n\r\n");
+        let is_sent = writer.write_all(head.as_bytes()).and_then(|()| writer.write_all(&bytes)).is_ok();
+        is_sent && is_measured && bytes.len() == length
     }
 }
 

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use http::{Method, Request, Response, StatusCode};
+use http::header::CONTENT_LENGTH;
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use opendal::layers::RetryLayer;
 use opendal::services::{Fs, Redis, S3, Webdav};
 use opendal::{Buffer, ErrorKind, HttpBody, HttpTransport, HttpTransporter, Operator};
@@ -274,7 +275,7 @@ fn transport(endpoint: &str, limits: Limits, refused: &Arc<AtomicBool>) -> Resul
     Ok(HttpTransporter::new(Watched { inner: ReqwestTransport::new(client), refused: Arc::clone(refused) }))
 }
 
-/// Watches the status of writes: each service words a refusal differently.
+/// Watches the status of writes, since each service words a refusal differently, and lets answers be without a length.
 struct Watched {
     inner: ReqwestTransport,
     refused: Arc<AtomicBool>,
@@ -283,7 +284,12 @@ struct Watched {
 impl HttpTransport for Watched {
     async fn fetch(&self, request: Request<Buffer>) -> opendal::Result<Response<HttpBody>> {
         let is_write = matches!(*request.method(), Method::PUT | Method::POST);
-        let response = self.inner.fetch(request).await?;
+        let is_read = *request.method() == Method::GET;
+        let mut response = self.inner.fetch(request).await?;
+        if is_read && response.status().is_success() {
+            // The services take an answer without a length for none. Nothing reads this one: a body ends where the server ends it.
+            response.headers_mut().entry(CONTENT_LENGTH).or_insert(HeaderValue::from(0));
+        }
         if is_write && matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
             self.refused.store(true, Ordering::Relaxed);
         }

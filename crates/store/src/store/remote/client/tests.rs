@@ -83,3 +83,26 @@ fn an_answer_that_comes_whole_at_the_third_try_counts_from_its_first_byte() {
     });
     assert_eq!(server.get(100).unwrap().unwrap(), b"whole");
 }
+
+#[test]
+fn an_answer_that_does_not_say_its_length_is_read_as_far_as_it_may_be_long() {
+    let forms = [
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbytes\r\n0\r\n\r\n", "chunked"),
+        ("HTTP/1.0 200 OK\r\n\r\nbytes", "until the connection ends"),
+        ("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nbytes", "until the connection closes"),
+    ];
+    for (form, name) in forms {
+        let server = Server::that_answers(|_| form.as_bytes().to_vec());
+        assert_eq!(server.get(5).unwrap().unwrap(), b"bytes", "{name}");
+        assert_eq!(server.get(4).unwrap_err(), Failed::TooLong(4), "{name}");
+        assert_eq!(server.count("GET"), 2, "{name}");
+    }
+}
+
+#[test]
+fn an_answer_without_a_length_that_ends_early_is_no_answer() {
+    let cut = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbytes\r\n5\r\nby";
+    let server = Server::that_answers(|_| cut.as_bytes().to_vec());
+    assert_eq!(server.get(100).unwrap_err().to_string(), "its answer ends early");
+    assert_eq!(server.count("GET"), 3);
+}
