@@ -2,7 +2,7 @@
 //!
 //! It does not know servers that do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -51,9 +51,26 @@ fn a_server_that_fails_costs_a_warning() {
 }
 
 #[test]
-fn a_server_that_may_not_be_read_costs_a_warning() {
-    let server = Server::start(filled(), |_| Reply::Status(403));
-    runs_everything_with_a_warning(&server, PATIENT, "cannot be read: it refuses");
+fn a_server_that_refuses_costs_a_warning_that_says_what_to_set() {
+    for (status, name) in [(401, "401 Unauthorized"), (403, "403 Forbidden")] {
+        let server = Server::start(filled(), move |_| Reply::Status(status));
+        let refused = format!("it refuses: {name} (set $T2T_REMOTE_TOKEN, or $T2T_REMOTE_USER and");
+        runs_everything_with_a_warning(&server, PATIENT, &format!("cannot be read: {refused}"));
+        let asked: BTreeSet<String> = server.asked().into_iter().filter(|asked| asked.starts_with("GET ")).collect();
+        assert_eq!(asked.len(), 19, "it is a miss, and no reason to leave the server alone");
+    }
+}
+
+#[test]
+fn a_server_that_takes_nothing_is_only_read() {
+    for status in [403, 404, 405, 501] {
+        let rule = move |method: &str| if method == "GET" { Reply::Serve } else { Reply::Status(status) };
+        let server = Server::start(filled(), rule);
+        let project = project();
+        project.edit("kernels/softmax/v2_tiling.py", "input + 1", "input + 2");
+        let ran = build(&project, &server.url()).exits(0).says("hits 13, misses 6, uploads 0, not uploaded 6");
+        ran.says("takes nothing from here: it ").says(&format!("{status} ")).says("; it is only read");
+    }
 }
 
 #[test]

@@ -14,6 +14,8 @@ pub mod entry;
 mod exchange;
 #[cfg(feature = "remote")]
 mod server;
+#[cfg(feature = "remote")]
+mod transport;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,24 +1,20 @@
 //! The client: bytes by name, got from and put to a server of any kind, each within a time limit.
 //!
-//! Only this module touches Apache `OpenDAL`. It does not know what the bytes mean, nor what happens when an operation fails.
+//! Only this module and its transport touch Apache `OpenDAL`. It does not know what the bytes mean, nor what happens when an operation fails.
 
 use std::error::Error;
 use std::iter;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::TryStreamExt;
-use http::header::CONTENT_LENGTH;
-use http::{HeaderValue, Method, Request, Response, StatusCode};
 use opendal::layers::RetryLayer;
 use opendal::services::{Fs, Redis, S3, Webdav};
-use opendal::{Buffer, ErrorKind, HttpBody, HttpTransport, HttpTransporter, Operator};
-use opendal_http_transport_reqwest::ReqwestTransport;
+use opendal::{Buffer, ErrorKind, HttpTransporter, Operator};
 use t2t_spec::remote::{Mode, RemoteUrl, Server};
 use tokio::sync::OnceCell;
 use tokio::time::{sleep, timeout};
 
+use super::transport::{Dialect, No, Transport};
 use super::{Credentials, Limits, entry};
 use crate::fs;
 
@@ -48,10 +44,8 @@ pub(super) struct Client {
     /// The same server with retries, for writes.
     writes: Operator,
     limits: Limits,
-    /// Where folders must be made: the same server, and whether they were.
+    /// Where folders must be made: whether they were.
     folders: Option<OnceCell<()>>,
-    /// Whether the server answered a write with 401 or 403.
-    refused: Arc<AtomicBool>,
 }
 
 /// Returns a time limit, longer for large blobs. Anything up to the size of an entry has the usual one.
@@ -71,6 +65,9 @@ pub(super) enum Failed {
     /// The server holds more than there can be.
     #[error("it sends more than {0} bytes")]
     TooLong(u64),
+    /// The server knows no PUT, or not there.
+    #[error("it accepts no PUT there ({0}): use `--remote-mode read-only`, or another server")]
+    NoPut(String),
     /// The server ends the connection in the middle of an answer.
     #[error("its answer ends early")]
     Cut,
@@ -87,16 +84,15 @@ impl Client {
         credentials: &Credentials,
         limits: Limits,
     ) -> Result<Self, Failed> {
-        let refused = Arc::new(AtomicBool::new(false));
         let operator = match &place.server {
             Server::Folder { path } => folder(path, mode).await?,
             Server::Http { endpoint, path } => {
-                let transport = transport(endpoint, limits, &refused)?;
+                let transport = transport(endpoint, limits, Dialect::Status(hint(credentials)))?;
                 http_server(endpoint, path, credentials).map(|operator| with(operator, transport))?
             }
             Server::S3 { bucket, path, endpoint, region } => {
                 let endpoint = endpoint.as_ref().or(credentials.aws_endpoint.as_ref());
-                let transport = transport(endpoint.map_or("https://", |endpoint| endpoint), limits, &refused)?;
+                let transport = transport(endpoint.map_or("https://", |endpoint| endpoint), limits, Dialect::S3)?;
                 let region = region.as_ref().or(credentials.aws_region.as_ref());
                 bucket_of(bucket, path, endpoint, region, credentials).map(|operator| with(operator, transport))?
             }
@@ -111,7 +107,7 @@ impl Client {
         };
         let retry = RetryLayer::new().with_max_times(RETRIES).with_min_delay(PAUSES[0]).with_max_delay(PAUSES[1]);
         let folders = matches!(place.server, Server::Http { .. }).then(OnceCell::new);
-        Ok(Self { writes: operator.clone().layer(retry), reads: operator, limits, folders, refused })
+        Ok(Self { writes: operator.clone().layer(retry), reads: operator, limits, folders })
     }
 
     /// Returns the bytes under a name, at most `most`. None where there is nothing.
@@ -165,25 +161,16 @@ impl Client {
 
     async fn write(&self, name: &str, bytes: Buffer) -> Result<(), Failed> {
         let first = self.writes.write(name, bytes.clone()).await.map_err(failed);
-        let written = match (first, &self.folders) {
-            (Ok(_), _) => return Ok(()),
-            (Err(failed), Some(folders)) if !self.is_refused(&failed) => {
+        match (first, &self.folders) {
+            (Err(failed), Some(folders)) if !matches!(failed, Failed::Refused(_)) => {
                 // Servers that do not create folders report that in different ways, so any failure makes the folders.
                 if folders.get_or_try_init(|| self.make_folders()).await.is_err() {
                     return Err(failed);
                 }
                 self.writes.write(name, bytes).await.map(|_| ()).map_err(self::failed)
             }
-            (Err(failed), _) => Err(failed),
-        };
-        written.map_err(|failed| match failed {
-            Failed::Other(text) if self.refused.load(Ordering::Relaxed) => Failed::Refused(text),
-            failed => failed,
-        })
-    }
-
-    fn is_refused(&self, failed: &Failed) -> bool {
-        matches!(failed, Failed::Refused(_)) || self.refused.load(Ordering::Relaxed)
+            (first, _) => first.map(|_| ()),
+        }
     }
 
     async fn make_folders(&self) -> Result<(), Failed> {
@@ -266,34 +253,21 @@ fn install_ring() {
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-fn transport(endpoint: &str, limits: Limits, refused: &Arc<AtomicBool>) -> Result<HttpTransporter, Failed> {
+fn transport(endpoint: &str, limits: Limits, dialect: Dialect) -> Result<HttpTransporter, Failed> {
     install_ring();
     let builder = reqwest::Client::builder().connect_timeout(limits.connect).user_agent("t2t");
     // Without TLS no certificates are needed, so a machine without any will do.
     let builder = if endpoint.starts_with("https://") { builder } else { builder.tls_certs_only([]) };
     let client = builder.build().map_err(|error| Failed::Other(root_of(&error)))?;
-    Ok(HttpTransporter::new(Watched { inner: ReqwestTransport::new(client), refused: Arc::clone(refused) }))
+    Ok(HttpTransporter::new(Transport::new(client, dialect)))
 }
 
-/// Watches the status of writes, since each service words a refusal differently, and lets answers be without a length.
-struct Watched {
-    inner: ReqwestTransport,
-    refused: Arc<AtomicBool>,
-}
-
-impl HttpTransport for Watched {
-    async fn fetch(&self, request: Request<Buffer>) -> opendal::Result<Response<HttpBody>> {
-        let is_write = matches!(*request.method(), Method::PUT | Method::POST);
-        let is_read = *request.method() == Method::GET;
-        let mut response = self.inner.fetch(request).await?;
-        if is_read && response.status().is_success() {
-            // The services take an answer without a length for none. Nothing reads this one: a body ends where the server ends it.
-            response.headers_mut().entry(CONTENT_LENGTH).or_insert(HeaderValue::from(0));
-        }
-        if is_write && matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-            self.refused.store(true, Ordering::Relaxed);
-        }
-        Ok(response)
+/// Returns what to look at where an HTTP server refuses.
+fn hint(credentials: &Credentials) -> &'static str {
+    match (&credentials.token, &credentials.user) {
+        (Some(_), _) => "is $T2T_REMOTE_TOKEN right?",
+        (None, Some(_)) => "are $T2T_REMOTE_USER and $T2T_REMOTE_PASSWORD right?",
+        (None, None) => "set $T2T_REMOTE_TOKEN, or $T2T_REMOTE_USER and $T2T_REMOTE_PASSWORD",
     }
 }
 
@@ -301,9 +275,15 @@ impl HttpTransport for Watched {
 fn failed(error: opendal::Error) -> Failed {
     let text = root_of(&error);
     let of_transport = |error: &reqwest::Error| error.is_body() || error.is_decode();
-    let mut causes = iter::successors(Some(&error as &(dyn Error + 'static)), |&error| error.source());
-    if causes.any(|cause| cause.downcast_ref().is_some_and(of_transport)) {
-        return Failed::Cut;
+    for cause in iter::successors(Some(&error as &(dyn Error + 'static)), |&error| error.source()) {
+        match cause.downcast_ref::<No>() {
+            Some(no) if no.is_refusal() => return Failed::Refused(text),
+            Some(no) if no.is_without_put() => return Failed::NoPut(text),
+            _ => {}
+        }
+        if cause.downcast_ref().is_some_and(of_transport) {
+            return Failed::Cut;
+        }
     }
     if error.kind() == ErrorKind::PermissionDenied { Failed::Refused(text) } else { Failed::Other(text) }
 }

@@ -201,7 +201,7 @@ impl Connection {
                 self.writing.worked();
                 return true;
             }
-            Err(failed @ Failed::Refused(_)) => {
+            Err(failed @ (Failed::Refused(_) | Failed::NoPut(_))) => {
                 self.is_refused.store(true, Ordering::Relaxed);
                 self.warn("read-only", &format!("takes nothing from here: {failed}; it is only read"));
             }

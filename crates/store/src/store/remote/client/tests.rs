@@ -29,6 +29,11 @@ impl Server {
         Self { port, asked }
     }
 
+    fn with_status(status: &str) -> Self {
+        let answer = format!("HTTP/1.1 {status} -\r\nContent-Length: 4\r\nConnection: close\r\n\r\nno!\n");
+        Self::that_answers(move |_| answer.clone().into_bytes())
+    }
+
     /// Does something with a client of this server.
     fn used<T>(&self, credentials: &Credentials, work: impl AsyncFnOnce(Client) -> T) -> T {
         let place = RemoteUrl::parse(&format!("http://127.0.0.1:{}/x", self.port)).unwrap();
@@ -40,6 +45,10 @@ impl Server {
 
     fn get(&self, most: u64) -> Result<Option<Vec<u8>>, Failed> {
         self.used(&Credentials::default(), async |client| client.get("ac/1", most).await)
+    }
+
+    fn put(&self) -> Failed {
+        self.used(&Credentials::default(), async |client| client.put("ac/1", vec![1]).await).unwrap_err()
     }
 
     fn count(&self, method: &str) -> usize {
@@ -105,4 +114,63 @@ fn an_answer_without_a_length_that_ends_early_is_no_answer() {
     let server = Server::that_answers(|_| cut.as_bytes().to_vec());
     assert_eq!(server.get(100).unwrap_err().to_string(), "its answer ends early");
     assert_eq!(server.count("GET"), 3);
+}
+
+#[test]
+fn a_refusal_has_its_status_and_says_which_variables_count() {
+    let hints = [
+        (Credentials::default(), "set $T2T_REMOTE_TOKEN, or $T2T_REMOTE_USER and $T2T_REMOTE_PASSWORD"),
+        (Credentials { token: Some("t".into()), ..Credentials::default() }, "is $T2T_REMOTE_TOKEN right?"),
+        (
+            Credentials { user: Some("u".into()), ..Credentials::default() },
+            "are $T2T_REMOTE_USER and $T2T_REMOTE_PASSWORD right?",
+        ),
+    ];
+    for (credentials, hint) in hints {
+        for (status, name) in [("401", "401 Unauthorized"), ("403", "403 Forbidden")] {
+            let server = Server::with_status(status);
+            let read = server.used(&credentials, async |client| client.get("ac/1", 100).await).unwrap_err();
+            let written = server.used(&credentials, async |client| client.put("ac/1", vec![1]).await).unwrap_err();
+            assert_eq!(read, Failed::Refused(format!("{name}: no! ({hint})")));
+            assert_eq!(written, read);
+            assert_eq!((server.count("GET"), server.count("PUT")), (1, 1));
+        }
+    }
+}
+
+#[test]
+fn a_server_that_knows_no_put_is_told_from_one_that_fails() {
+    for (status, name) in [("404", "404 Not Found"), ("405", "405 Method Not Allowed"), ("501", "501 Not Implemented")]
+    {
+        let server = Server::with_status(status);
+        assert_eq!(server.put(), Failed::NoPut(format!("{name}: no!")));
+        assert_eq!(server.count("PUT"), 1, "{status}");
+    }
+}
+
+#[test]
+fn any_other_status_is_named() {
+    for (status, name, tries) in [
+        ("500", "500 Internal Server Error", 3),
+        ("503", "503 Service Unavailable", 3),
+        ("507", "507 Insufficient Storage", 1),
+        ("413", "413 Payload Too Large", 1),
+        ("599", "599", 1),
+    ] {
+        let server = Server::with_status(status);
+        assert_eq!(server.get(100).unwrap_err(), Failed::Other(format!("{name}: no!")));
+        assert_eq!(server.count("GET"), tries, "{status}");
+        assert_eq!(server.put(), Failed::Other(format!("{name}: no!")));
+        assert_eq!(server.count("PUT"), tries, "{status}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_not_there_however_long_the_server_says_so() {
+    let server = Server::that_answers(|_| {
+        let mut answer = b"HTTP/1.1 404 -\r\nConnection: close\r\n\r\n".to_vec();
+        answer.resize(1 << 20, b'x');
+        answer
+    });
+    assert_eq!(server.get(100), Ok(None));
 }
