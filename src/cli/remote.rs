@@ -9,7 +9,7 @@ use t2t_spec::names::duration;
 use t2t_spec::remote::{EXAMPLES, Mode, RemoteUrl};
 use t2t_spec::{Spec, remote};
 use t2t_store::store::remote::entry::Secret;
-use t2t_store::store::remote::{Credentials, Limits, NotBuilt, Remote, Signing};
+use t2t_store::store::remote::{Checked, Credentials, Limits, NotBuilt, Remote, Signing};
 
 use super::error::CliError;
 use super::{Common, signing};
@@ -66,7 +66,7 @@ fn not_built_with(not_built: NotBuilt) -> CliError {
     CliError::misuse(format!("cannot use a remote cache: {not_built}"), hint)
 }
 
-/// Returns what `t2t doctor` says of the remote cache: where it is, what holds for entries, and whether it answers.
+/// Returns what `t2t doctor` says of the remote cache: where it is, what holds for entries, whether it answers and, where it is written to, whether it takes results.
 pub(crate) fn described(common: &Common, spec: &Spec) -> Result<String, CliError> {
     let remote = remote(common, spec, Evidence::Whole)?;
     let Some(remote) = remote else { return Ok("none".to_owned()) };
@@ -78,11 +78,17 @@ pub(crate) fn described(common: &Common, spec: &Spec) -> Result<String, CliError
                 format!("results are signed by {signer}")
             })
     });
-    let answer = match remote.check() {
+    let Checked { read, write } = remote.check();
+    let answer = match read {
         Ok(time) => format!("answers in {}", figures::time(time)),
-        Err(why) => format!("does not answer: {why}"),
+        Err(why) => format!("cannot be read: {why}"),
     };
-    Ok(format!("{} ({}; {tagged}; {signed}): {answer}", remote.place(), remote.mode().name()))
+    let taken = match write {
+        Some(Ok(())) => "; takes results".to_owned(),
+        Some(Err(why)) => format!("; takes no results: {why}"),
+        None => String::new(),
+    };
+    Ok(format!("{} ({}; {tagged}; {signed}): {answer}{taken}", remote.place(), remote.mode().name()))
 }
 
 /// A flag counts before the environment, and the environment before ops.yaml.

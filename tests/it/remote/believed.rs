@@ -150,6 +150,28 @@ fn doctor_says_whether_the_remote_answers() {
     let ran = project.run(command(&project, &server.url(), PATIENT, "doctor").env("T2T_REMOTE_SECRET", "hush"));
     ran.exits(0).says("(read-write; entries are tagged; results are not signed): answers in").never_says("hush");
     let ran = project.run(&mut command(&project, "redis://127.0.0.1:1", PATIENT, "doctor"));
-    ran.exits(0).says("remote cache: redis://127.0.0.1:1").says("does not answer: ").says("refused");
+    ran.exits(0).says("remote cache: redis://127.0.0.1:1").says("cannot be read: ").says("refused");
     project.t2t("doctor").exits(0).says("remote cache: none");
+}
+
+#[test]
+fn doctor_tries_whether_the_remote_takes_results_and_leaves_one_entry_at_most() {
+    let project = Project::new();
+    let doctor = |server: &Server, mode: &str| {
+        let arguments = format!("doctor --remote-mode {mode}");
+        project.run(&mut command(&project, &server.url(), PATIENT, &arguments)).exits(0)
+    };
+    let server = Server::good(Files::new());
+    doctor(&server, "read-only").says("answers in").never_says("takes");
+    assert!(server.files().is_empty());
+    for _ in 0..2 {
+        doctor(&server, "read-write").says("answers in").says("takes results");
+        assert_eq!(server.files().into_keys().collect::<Vec<_>>(), [format!("/ac/{}", "0".repeat(64))]);
+    }
+    let server = Server::start(Files::new(), |method| if method == "GET" { Reply::Serve } else { Reply::Status(405) });
+    let ran = doctor(&server, "read-write").says("answers in").says("takes no results: it accepts no PUT there (405");
+    ran.says("use `--remote-mode read-only`, or another server");
+    let server = Server::start(Files::new(), |_| Reply::Status(401));
+    let ran = doctor(&server, "read-write").says("cannot be read: it refuses: 401 Unauthorized (set $T2T_REMOTE_TOKEN");
+    ran.says("; takes no results: it refuses: 401 Unauthorized");
 }

@@ -110,6 +110,15 @@ pub struct Used {
     pub faults: u64,
 }
 
+/// What a server says to a question, and to a try to leave something there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// How long its answer took, or why it cannot be read.
+    pub read: Result<Duration, String>,
+    /// Whether it takes results, or why not. None where nothing was tried: it is only read, or nobody answers.
+    pub write: Option<Result<(), String>>,
+}
+
 /// A blob that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {

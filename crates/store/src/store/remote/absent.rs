@@ -2,15 +2,13 @@
 //!
 //! The type has no value, so what others do with one compiles and never happens.
 
-use std::time::Duration;
-
 use t2t_model::digest::Digest;
 use t2t_model::record::Record;
 use t2t_model::signature::{Signer, SigningKey};
 use t2t_spec::remote::{Mode, RemoteUrl};
 
 use super::entry::Entry;
-use super::{Blobs, Credentials, Limits, NotBuilt, Signing, Used, Wanted};
+use super::{Blobs, Checked, Credentials, Limits, NotBuilt, Signing, Used, Wanted};
 use crate::store::cas::Cas;
 
 /// A remote cache, of which there is none.
@@ -85,8 +83,9 @@ impl Remote {
         match *self {}
     }
 
-    /// Never called; with the feature: asks the server for something that is not there.
-    pub fn check(&self) -> Result<Duration, String> {
+    /// Never called; with the feature: asks the server for something, and leaves something where it is written to.
+    #[must_use]
+    pub fn check(&self) -> Checked {
         match *self {}
     }
 }

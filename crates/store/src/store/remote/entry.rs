@@ -87,6 +87,12 @@ struct Index {
     signatures: BTreeMap<Digest, String>,
 }
 
+/// Returns the name under which the entry of a key lies.
+#[must_use]
+pub(super) fn name(key: Digest) -> String {
+    format!("ac/{key}")
+}
+
 /// Returns whether this result may be shared. A failure of the machine is no result, and another machine may meet a deadline that this one missed.
 #[must_use]
 pub(crate) fn is_shared(record: &Record) -> bool {

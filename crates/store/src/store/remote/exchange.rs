@@ -18,10 +18,6 @@ use super::{Blobs, Wanted};
 use crate::hashing;
 use crate::store::cas::{Cas, Unavailable};
 
-fn entry_name(key: Digest) -> String {
-    format!("ac/{key}")
-}
-
 fn blob_name(digest: Digest) -> String {
     format!("cas/{digest}")
 }
@@ -102,7 +98,7 @@ impl Connection {
     }
 
     async fn entry(&self, key: Digest) -> Option<Entry> {
-        let bytes = self.get(&entry_name(key), entry::MOST).await.ok()??;
+        let bytes = self.get(&entry::name(key), entry::MOST).await.ok()??;
         match Entry::decode(key, &bytes, self.credentials.secret.as_ref()) {
             Ok(entry) => Some(entry),
             Err(unbelieved) => {
@@ -182,7 +178,7 @@ impl Connection {
             let known = if others { self.entry(key).await } else { None };
             let signing = self.signing.key.as_ref();
             let entry = known.unwrap_or_default().with(record.clone(), inline.clone(), signing);
-            if !self.put(&entry_name(key), entry.encode(key, secret)).await {
+            if !self.put(&entry::name(key), entry.encode(key, secret)).await {
                 return false;
             }
             let is_there = |entry: &Entry| entry.records.iter().any(|other| other.discovered == record.discovered);

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 use super::breaker::Breaker;
 use super::client::{Client, Failed};
 use super::entry::{self, Entry};
-use super::{Blobs, Credentials, Limits, NotBuilt, Signing, Used, Wanted};
+use super::{Blobs, Checked, Credentials, Limits, NotBuilt, Signing, Used, Wanted};
 use crate::store::cas::Cas;
 
 /// How many downloads run at once. They wait for the server, not for this machine.
@@ -231,18 +231,27 @@ impl Remote {
         Some(used).filter(|used| *used != Used::default())
     }
 
-    /// Asks the server for something that is not there, and returns how long that took, or why it did not work.
-    pub fn check(&self) -> Result<Duration, String> {
-        let runtime = self.runtime().ok_or("no threads can be started")?;
-        let start = Instant::now();
-        let asked = async {
-            let name = format!("ac/{}", Digest::from([0; 32]));
-            self.shared.client().await?.get(&name, entry::MOST).await
+    /// Asks the server for something and, where it is written to, tries whether it takes something: an entry without results under the key of zeros, which no
+    /// action has. It stays there, and each check puts the same bytes over it.
+    #[must_use]
+    pub fn check(&self) -> Checked {
+        let Some(runtime) = self.runtime() else {
+            return Checked { read: Err("no threads can be started".to_owned()), write: None };
         };
-        let limit = self.shared.limits.look_up;
-        let answered = runtime.block_on(async { timeout(limit, asked).await });
-        let answered = answered.unwrap_or(Err(Failed::Late(limit)));
-        answered.map(|_| start.elapsed()).map_err(|failed| failed.to_string())
+        let (shared, key) = (&self.shared, Digest::from([0; 32]));
+        let (name, limit) = (&entry::name(key), shared.limits.look_up);
+        let start = Instant::now();
+        let asked = async { shared.client().await?.get(name, entry::MOST).await };
+        let read = runtime.block_on(async { timeout(limit, asked).await }).unwrap_or(Err(Failed::Late(limit)));
+        let time = start.elapsed();
+        let is_tried = shared.mode == Mode::ReadWrite && matches!(read, Ok(_) | Err(Failed::Refused(_)));
+        let write = is_tried.then(|| {
+            let bytes = Entry::default().encode(key, shared.credentials.secret.as_ref());
+            let put = async { shared.client().await?.put(name, bytes).await };
+            let put = runtime.block_on(async { timeout(limit, put).await }).unwrap_or(Err(Failed::Late(limit)));
+            put.map_err(|failed| failed.to_string())
+        });
+        Checked { read: read.map(|_| time).map_err(|failed| failed.to_string()), write }
     }
 
     fn runtime(&self) -> Option<&Runtime> {
@@ -284,4 +293,33 @@ impl Drop for Pending {
 
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_check_leaves_one_entry_where_it_may_write_and_nothing_where_it_may_not() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let place = RemoteUrl::parse(&format!("file://{}", folder.path().display())).unwrap();
+        let checked = |mode| {
+            let (credentials, signing) = (Credentials::default(), Signing::default());
+            let remote = Remote::new(place.clone(), mode, credentials, signing, Limits::of(Duration::from_mins(1)));
+            remote.unwrap().check()
+        };
+        let entries = || fs::read_dir(folder.path().join("ac")).map_or(0, Iterator::count);
+        let read_only = checked(Mode::ReadOnly);
+        assert!(read_only.read.is_ok() && read_only.write.is_none(), "{read_only:?}");
+        assert_eq!(entries(), 0);
+        for _ in 0..2 {
+            assert_eq!(checked(Mode::ReadWrite).write, Some(Ok(())));
+            assert_eq!(entries(), 1);
+        }
+        let key = Digest::from([0; 32]);
+        let bytes = fs::read(folder.path().join(entry::name(key))).unwrap();
+        assert_eq!(Entry::decode(key, &bytes, None), Ok(Entry::default()));
+    }
 }
