@@ -16,7 +16,7 @@ use t2t_store::fs;
 
 use super::error::CliError;
 use super::{AdoptArguments, BuildArguments, Common, Targets, build, context, held, streams};
-use crate::session::{self, OPS, Probing};
+use crate::session::{self, OPS, Options, Probing, Session};
 
 /// Runs the command.
 pub(crate) fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, CliError> {
@@ -46,7 +46,8 @@ pub(crate) fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, C
         return Err(CliError::misuse(message, hint));
     }
     let found = &told.entry.ok_or_else(|| CliError::machine("the wrapper was read, and nothing was said of it"))?;
-    write(&root, &arguments.name, found, &wrapper)?;
+    is_apart(found, &wrapper)?;
+    write(&root, &options, &arguments.name, found, &wrapper)?;
     introduce(arguments, found);
     let targets = Targets { targets: vec![format!("{}:check", arguments.name)], ..Targets::default() };
     let code = build::build(common, &BuildArguments { targets, ..BuildArguments::default() })?;
@@ -109,18 +110,38 @@ fn is_free(before: Option<&[u8]>, name: &str) -> Result<(), CliError> {
     }
 }
 
-/// Adds the entry to ops.yaml as it is by now: the wrapper was read meanwhile, which takes seconds.
-fn write(root: &Path, op: &str, found: &AdoptedEntry, wrapper: &Wrapper) -> Result<(), CliError> {
+/// A kernel in the file of its reference would be held against itself.
+fn is_apart(found: &AdoptedEntry, wrapper: &Wrapper) -> Result<(), CliError> {
+    let Some(file) = wrapper.file.as_deref() else { return Ok(()) };
+    match found.reference.as_deref().and_then(|reference| reference.split_once("::")) {
+        Some((home, name)) if home == file => Err(CliError::misuse(
+            format!("the kernel and its reference `{name}` lie in one file, {file}, where each can use the other"),
+            format!(
+                "move `{name}` to a file of its own that does not import {file}, and name it: `--reference FILE.py::{name}`"
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Adds the entry to ops.yaml as it is by now: the wrapper was read meanwhile, which takes seconds. Where no session can be opened with it, ops.yaml is again as it was.
+fn write(root: &Path, options: &Options, op: &str, found: &AdoptedEntry, wrapper: &Wrapper) -> Result<(), CliError> {
     let text = wrapper.declared(op, found);
     let file: PathBuf = root.join(OPS);
     let _held = held::hold(root).context("cannot lock the workspace")?;
     let before = fs::read_if_there(&file).context("cannot read `ops.yaml`")?;
     is_free(before.as_deref(), op)?;
-    let old = before.map_or("version: 1\n".to_owned(), |bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let old = before.as_deref().map_or("version: 1\n".into(), String::from_utf8_lossy);
     let new =
         entry::inserted(&old, &text).ok_or_else(|| CliError::by_hand("its ops are no blocks of their own", &text))?;
     Spec::parse(OPS, new.as_bytes(), None).map_err(CliError::Spec)?;
     fs::write(&file, new.as_bytes()).context("cannot write `ops.yaml`")?;
+    // What it names is looked at only when a workspace is opened, as what its reference imports.
+    if let Err(refusal) = Session::open(root, options, &Interrupt::default()) {
+        let restored = before.map_or_else(|| fs::remove(&file), |bytes| fs::write(&file, &bytes));
+        restored.context("cannot write `ops.yaml` as it was")?;
+        return Err(refusal.into());
+    }
     Ok(())
 }
 

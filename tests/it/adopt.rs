@@ -102,3 +102,28 @@ fn what_ops_yaml_says_already_stays_as_it_is() {
     let indented = ENTRY.lines().map(|line| format!("  {line}\n")).collect::<Vec<_>>().concat();
     assert_eq!(workspace.read("ops.yaml"), before.replace("# later\n", &format!("# later\n{indented}")));
 }
+
+#[test]
+fn an_entry_with_which_nothing_can_be_built_is_not_written() {
+    let workspace = workspace();
+    let reference = "\n\ndef plain(x, axis=-1):\n    return torch.softmax(x, axis)\n";
+    workspace.write("lib/fused.py", [KERNEL, reference].concat());
+    workspace.write("lib/plain.py", ["import torch\n\nimport lib.fused  # noqa: F401", reference].concat());
+    let adopted = |reference: &str| {
+        adopt(&workspace, &["lib/fused.py::fused_softmax", "--as", "softmax", "--reference", reference])
+    };
+    let message = "error: the kernel and its reference `plain` lie in one file, lib/fused.py, where each can use the other\n\
+        hint: move `plain` to a file of its own that does not import lib/fused.py, and name it: `--reference FILE.py::plain`\n";
+    let ran = adopted("lib/fused.py::plain");
+    assert_eq!((ran.code, ran.told.as_str()), (Some(2), message));
+    assert!(!workspace.path("ops.yaml").exists());
+    let message = "error: ops.yaml: the reference of `softmax`, `lib/plain.py`, imports its variant `fused`\n\
+        hint: let the reference compute with torch alone\n";
+    let ran = adopted("lib/plain.py::plain");
+    assert_eq!((ran.code, ran.told.as_str()), (Some(2), message));
+    assert!(!workspace.path("ops.yaml").exists());
+    let before = "# mine\nversion: 1\nops:\n  relu: {torch: relu, inputs: {input: [M, N]}}\n";
+    workspace.write("ops.yaml", before);
+    assert_eq!(adopted("lib/plain.py::plain").told, message);
+    assert_eq!(workspace.read("ops.yaml"), before);
+}
