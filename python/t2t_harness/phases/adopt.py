@@ -5,9 +5,11 @@ Wrappers are read and never imported: what they would run is for a check. Whethe
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib.util
 import logging
+import re
 import warnings
 from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
@@ -33,30 +35,19 @@ if TYPE_CHECKING:
 HOMES = ("torch.nn.functional", "torch", "torch.special", "torch.linalg", "torch.fft")
 """Where a name without a dot is looked for, as in ops.yaml."""
 
-ALIASES = (
-    (
-        "input",
-        "x",
-        "inp",
-        "a",
-        "self",
-        "in_tensor",
-        "hidden_states",
-        "logits",
-        "q",
-        "query",
-        "ids",
-        "input_ids",
-        "indices",
-    ),
-    ("other", "y", "b", "k", "key"),
-    ("weight", "w", "gamma", "v", "value", "embeddings", "table"),
-    ("index", "indices", "idx"),
-    ("bias", "beta", "b"),
-    ("target", "targets", "label", "labels"),
-    ("dim", "axis"),
-    ("eps", "epsilon", "variance_epsilon"),
-    ("normalized_shape", "shape"),
+ALIASES = tuple(
+    tuple(names.split())
+    for names in (
+        "input x inp a self in_tensor hidden_states logits q query ids input_ids indices",
+        "other y b k key",
+        "weight w gamma v value embeddings table",
+        "index indices idx",
+        "bias beta b",
+        "target targets label labels",
+        "dim axis",
+        "eps epsilon variance_epsilon",
+        "normalized_shape shape",
+    )
 )
 """Names that are used for one another."""
 
@@ -106,6 +97,9 @@ INDICES: Mapping[str, Mapping[str, Tried]] = {
 }
 """Inputs that hold places, by the last part of the op's name: what torch says of them without values does not show it."""
 
+WEIGHT = re.compile(r"[wbg]|(.*_)?(weight|bias|gamma|beta|scale)s?", re.IGNORECASE)
+"""Names of tensors that have a value for each place of the last dim."""
+
 LENGTHS = {"M": 8, "N": 16, "K": 12, "B": 2, "H": 4, "S": 24, "C": 6, "W": 20, "V": 40}
 
 
@@ -150,12 +144,7 @@ def entry_for(request: AdoptRequest) -> AdoptedEntry:
 
 def input_of(name: str, told: Tried) -> AdoptedInput:
     """Returns a tensor as ops.yaml is to say it."""
-    found: AdoptedInput = {"name": name, "shape": list(told["shape"])}
-    if "dtype" in told:
-        found["dtype"] = told["dtype"]
-    if "init" in told:
-        found["init"] = dict(told["init"])
-    return found
+    return cast("AdoptedInput", {"name": name, **told})
 
 
 def wrapper_of(request: AdoptRequest) -> Wrapper:
@@ -169,6 +158,7 @@ def wrapper_of(request: AdoptRequest) -> Wrapper:
     names = ", ".join(f"`{one.entry}`" for one in found) or "none at all"
     if wanted is not None:
         near = [one for one in found if wanted in (one.entry, one.entry.removesuffix(".apply"))]
+        near = near or bound_to(ast.parse(source).body, wanted)
         if not near:
             raise Unclear(f"{place} has no wrapper `{wanted}`; it has {names}", "name one of them after `::`")
         return near[0]
@@ -178,6 +168,20 @@ def wrapper_of(request: AdoptRequest) -> Wrapper:
     if len(found) != 1:
         raise Unclear(f"{place} has several wrappers, or none: {names}", f"name one, as in `{request['what']}::NAME`")
     return found[0]
+
+
+def bound_to(body: list[ast.stmt], wanted: str) -> list[Wrapper]:
+    """Returns the entry that a name at module level means: a private function or class, or what another name was given to, as in `norm = Norm.apply`."""
+    for place, node in reversed([*enumerate(body)]):
+        match node:
+            case ast.FunctionDef(name=name) if name == wanted:
+                return [] if signatures.is_kernel(node) else [Wrapper(name, (*signatures.parameters_in(node),))]
+            case ast.ClassDef(name=name) if name == wanted:
+                return signatures.of_class(node)
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name() | ast.Attribute() as value) if name == wanted:
+                meant = bound_to(body[:place], ast.unparse(value).removesuffix(".apply"))
+                return [one for one in meant if isinstance(value, ast.Name) or ast.unparse(value) == one.entry]
+    return []
 
 
 def source_of(request: AdoptRequest) -> tuple[str, str]:
@@ -212,11 +216,9 @@ def op_of(request: AdoptRequest) -> Declaration:
     first, _, rest = written.partition(".")
     names = [f"{home}.{written}" for home in HOMES] if not rest else [f"{short.get(first, first)}.{rest}"]
     for name in names:
-        try:
+        with contextlib.suppress(LookupError):
             declared.resolve(name)
-        except LookupError:
-            continue
-        return cast("Declaration", {"torch": name, "reference": None})
+            return cast("Declaration", {"torch": name, "reference": None})
     hint = "say which op it is: `--torch torch.nn.functional.gelu`, or `--reference FILE.py::FUNCTION`"
     raise Unclear(f"torch has no function `{written}`", hint)
 
@@ -237,24 +239,41 @@ def accepted(
     kwargs = {one.name: value_of(one) for one in others}
     along: dict[str, Json] = {"dim": -1} if "dim" not in kwargs and any(one.name == "dim" for one in parameters) else {}
     places = INDICES.get(str(op["torch"]).rpartition(".")[2], {})
-    refusal = "it takes no tensors"
-    for shapes in tried(tensors):
+    plainest = None
+    for shapes, least in tried(op, tensors):
         inputs: dict[str, Tried] = {name: places.get(name, one).copy() for name, one in shapes.items()}
         for more in ({}, along) if along else ({},):
-            problem = refused(op, inputs, {**kwargs, **more})
+            problem = refused(op, inputs, {**kwargs, **more}, least)
             if problem is None:
-                return inputs, {**kwargs, **more}
-            refusal = problem
-    named = ", ".join(f"`{one.name}`" for one in tensors)
-    message = f"no shapes were found with which the op takes {named or 'a call'}: {refusal}"
-    raise Unclear(message, "write the entry by hand: docs/reference/ops-yaml.md has every field")
+                return even(op, inputs, {**kwargs, **more}), {**kwargs, **more}
+            plainest = plainest or (None if least else problem)
+    names = ", ".join(f"`{one.name}`" for one in tensors)
+    message = (
+        f"no shapes were found with which the op takes {names}; tried were floats of [M, N], with weights of [N], "
+    )
+    message += f"as products, and with batches, heads or images. The first try: {plainest}"
+    unknown = ", ".join(f"{one.name}: …" for one in others if value_of(one) is None)
+    given = f", with `kwargs: {{{unknown}}}`" if unknown else ""
+    hint = f"write the entry by hand{given}: docs/reference/ops-yaml.md has every field"
+    raise Unclear(message if tensors else "the op takes no tensors", hint)
+
+
+def even(op: Declaration, inputs: dict[str, Tried], kwargs: Mapping[str, Json]) -> dict[str, Tried]:
+    """Returns the inputs, the last dim of the first as `2*N` where the op takes no odd one there."""
+    odd, first = {**LENGTHS, "N": 15}, next(iter(inputs))
+    if inputs[first]["shape"] != ["M", "N"] or refused(op, inputs, kwargs, lengths=odd) is None:
+        return inputs
+    twice: dict[str, Tried] = {**inputs, first: {**inputs[first], "shape": ["M", "2*N"]}}
+    return twice if refused(op, twice, kwargs, lengths=odd) is None else inputs
 
 
 def chosen(parameters: list[Parameter], wrapper: Wrapper) -> tuple[list[Parameter], list[Parameter]]:
     """Returns the op's tensors and its other arguments that are passed: those that it needs, and those that the wrapper takes as well."""
-    is_wanted = {one.name: not one.has_default or alias_of(one.name, wrapper) is not None for one in parameters}
-    tensors = [one for one in parameters if one.is_tensor and is_wanted[one.name]]
-    others = [one for one in parameters if not one.is_tensor and is_wanted[one.name]]
+    wanted = [one for one in parameters if not one.has_default or alias_of(one.name, wrapper) is not None]
+    # Of a reference without annotations the wrapper's tell what is a number.
+    numbers = [one.name for one in wrapper.parameters if one.is_number]
+    tensors = [one for one in wanted if one.is_tensor and one.name not in numbers]
+    others = [one for one in wanted if one not in tensors]
     return tensors, [one for one in others if value_of(one) is not None or not one.has_default]
 
 
@@ -263,15 +282,27 @@ def value_of(parameter: Parameter) -> Json:
     return GUESSES.get(parameter.name) if parameter.default is None else cast("Json", parameter.default)
 
 
-def tried(tensors: list[Parameter]) -> Iterator[dict[str, Tried]]:
-    """Yields shapes for the tensors, the likeliest first."""
-    for shapes in SHAPES:
-        if tensors and len(shapes) >= len(tensors):
-            yield {one.name: {"shape": list(shape)} for one, shape in zip(tensors, shapes, strict=False)}
+def tried(op: Declaration, tensors: list[Parameter]) -> Iterator[tuple[dict[str, Tried], int]]:
+    """Yields shapes for the tensors, the likeliest first, and how many dims the result has at least."""
+    names = [one.name for one in tensors]
+    # Beside `a`, `b` is the other operand.
+    weights = [name for name in names[1:] if WEIGHT.fullmatch(name) and (names[0] + name).lower() != "ab"]
+    for shapes in (one for one in SHAPES if len(one) >= len(names) > 0):
+        found: dict[str, Tried] = {name: {"shape": [*shape]} for name, shape in zip(names, shapes, strict=False)}
+        if weights and shapes is SHAPES[0] and op["torch"] is None:
+            # A reference broadcasts what torch's own functions refuse. Rows times a vector have one dim: that weight is a matrix.
+            yield {**found, **{name: {"shape": ["N"]} for name in weights}}, 2
+        yield found, 0
 
 
-def refused(op: Declaration, inputs: Mapping[str, Tried], kwargs: Mapping[str, Json]) -> str | None:
-    """Returns why the op does not take these inputs and kwargs, None where it does: as tensors without values, or, where it asks for values, as zeros."""
+def refused(
+    op: Declaration,
+    inputs: Mapping[str, Tried],
+    kwargs: Mapping[str, Json],
+    least: int = 0,
+    lengths: Mapping[str, int] = LENGTHS,
+) -> str | None:
+    """Returns why the op does not take these inputs and kwargs, or has a result of fewer dims than `least`, None where it does: as tensors without values, or, where it asks for values, as zeros."""
     import torch
     from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
@@ -282,11 +313,13 @@ def refused(op: Declaration, inputs: Mapping[str, Tried], kwargs: Mapping[str, J
     def called(function: operation.Function) -> None:
         given = {
             name: torch.zeros(
-                declared.bind_shape(one["shape"], LENGTHS), dtype=getattr(torch, one.get("dtype", "float32"))
+                declared.bind_shape(one["shape"], lengths), dtype=getattr(torch, one.get("dtype", "float32"))
             )
             for name, one in inputs.items()
         }
-        operation.call(function, trial, given, declared.bind_kwargs(kwargs, LENGTHS))
+        result = operation.call(function, trial, given, declared.bind_kwargs(kwargs, lengths))
+        if isinstance(result, torch.Tensor) and result.dim() < least:
+            raise ValueError(f"the result has {result.dim()} dims")
 
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
@@ -294,7 +327,7 @@ def refused(op: Declaration, inputs: Mapping[str, Tried], kwargs: Mapping[str, J
         warnings.filterwarnings("error", message="Implicit dimension")
         with contextlib.suppress(Exception):
             within = valueless.mode()
-            function = valueless.ready(op, LENGTHS, "float32", within)
+            function = valueless.ready(op, lengths, "float32", within)
             try:
                 with within:
                     called(function)
@@ -302,7 +335,7 @@ def refused(op: Declaration, inputs: Mapping[str, Tried], kwargs: Mapping[str, J
                 return None
             return None
         try:
-            called(operation.ready(op, LENGTHS, "float32"))
+            called(operation.ready(op, lengths, "float32"))
         except Exception as error:
             return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     return None
@@ -339,12 +372,8 @@ def arranged(
 
 def meanings(wrapper: Wrapper, inputs: Mapping[str, object], kwargs: Mapping[str, object]) -> dict[str, str]:
     """Returns, for each of the wrapper's parameters, the op's argument that it is given: by name, by alias, and inputs that are left by their order."""
-    given: dict[str, str] = {}
     parameters = [one.name for one in wrapper.parameters]
-    for name in (*inputs, *kwargs):
-        own = name if name in parameters else None
-        if own is not None:
-            given[own] = name
+    given = {name: name for name in (*inputs, *kwargs) if name in parameters}
     for name in (*inputs, *kwargs):
         if name not in given.values() and (own := alias_of(name, wrapper, given)) is not None:
             given[own] = name

@@ -64,6 +64,21 @@ def weird(x, config): ...
 class Loss(torch.autograd.Function):
     @staticmethod
     def forward(ctx, logits, labels, scale=0.5, reduction="mean", softcap=None): ...
+
+
+def _fast_sum(input): ...
+
+
+class _Relu(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, input): ...
+
+
+_private_kernel = kernel
+gelu = LigerGELU.apply
+fast_gelu = gelu
+total = _fast_sum
+loop = loop
 """
 
 
@@ -155,11 +170,118 @@ def test_an_autograd_function_is_applied(tmp_path: Path) -> None:
     assert told(tmp_path, "gelu", "LigerGELU")["entry"]["entry"] == "LigerGELU.apply"
 
 
+@pytest.mark.parametrize(
+    ("name", "op", "entry"),
+    [
+        ("gelu", "gelu", "LigerGELU.apply"),
+        ("fast_gelu", "gelu", "LigerGELU.apply"),
+        ("_fast_sum", "sum", "_fast_sum"),
+        ("_Relu", "relu", "_Relu.apply"),
+        ("total", "sum", "_fast_sum"),
+    ],
+)
+def test_a_name_that_is_given_may_be_private_or_another_one(tmp_path: Path, name: str, op: str, entry: str) -> None:
+    found = told(tmp_path, op, name)["entry"]
+    assert (found["entry"], found["call"]) == (entry, "entry(input)" if entry.endswith(".apply") else None)
+
+
 def test_a_reference_stands_for_torch(tmp_path: Path) -> None:
     (tmp_path / "reference.py").write_text("def scaled(input):\n    return input * 2\n", encoding="utf-8")
     found = told(tmp_path, "scale", "Scale", reference="reference.py::scaled")["entry"]
     assert (found["torch"], found["reference"], found["call"]) == (None, "reference.py::scaled", None)
     assert [one["name"] for one in found["inputs"]] == ["input"]
+
+
+REFERENCES = """
+import torch
+
+
+def rms(x, w, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * w
+
+
+def added(x, residual, norm_weight):
+    residual.add_(x)
+    x.copy_(torch.nn.functional.rms_norm(residual, residual.shape[-1:], norm_weight))
+
+
+def product(x, w):
+    return x @ w
+
+
+def both(a, b):
+    return a + b
+
+
+def plain(x, y):
+    return x + y
+
+
+def gated(x):
+    half = x.shape[-1] // 2
+    return torch.nn.functional.silu(x[..., :half]) * x[..., half:]
+
+
+def grouped(x, groups: int):
+    return x.view(groups, -1)
+
+
+def typed(x, groups):
+    return x.view(int(groups), -1)
+
+
+def heads(q, k, v, scale: float):
+    batch, kinds, rows, lanes, width = q.shape
+    return q
+
+
+class Norm(torch.nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+
+    def forward(self, x):
+        return x
+"""
+
+
+def of_reference(tmp_path: Path, name: str, parameters: str) -> dict[str, Any]:
+    (tmp_path / "ref.py").write_text(REFERENCES, encoding="utf-8")
+    (tmp_path / "own.py").write_text(f"def own({parameters}): ...\n", encoding="utf-8")
+    return told(tmp_path, "own", "own", file="own.py", reference=f"ref.py::{name}")
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "shapes"),
+    [
+        ("rms", "x, w, eps=1e-6", {"x": MN, "w": ["N"]}),
+        ("added", "x, residual, norm_weight", {"x": MN, "residual": MN, "norm_weight": ["N"]}),
+        ("product", "x, w", {"x": ["M", "K"], "w": ["K", "N"]}),
+        ("both", "a, b", {"a": MN, "b": MN}),
+        ("plain", "x, y", {"x": MN, "y": MN}),
+        ("gated", "x", {"x": ["M", "2*N"]}),
+    ],
+)
+def test_shapes_follow_what_the_reference_takes(tmp_path: Path, name: str, parameters: str, shapes: Any) -> None:
+    found = of_reference(tmp_path, name, parameters)["entry"]
+    assert {one["name"]: one["shape"] for one in found["inputs"]} == shapes
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "first", "needed"),
+    [
+        ("grouped", "x, groups", "TypeError: view()", ", with `kwargs: {groups: …}`: docs"),
+        ("typed", "x, groups: int", "TypeError: ", ", with `kwargs: {groups: …}`: docs"),
+        ("heads", "q, k, v, scale", "ValueError: not enough values to unpack (expected 5, got 2)", "scale: …"),
+        ("Norm", "x", "missing 1 required positional argument: 'hidden'", "by hand: docs"),
+    ],
+)
+def test_where_no_shapes_are_found_the_first_try_is_shown(
+    tmp_path: Path, name: str, parameters: str, first: str, needed: str
+) -> None:
+    unclear = of_reference(tmp_path, name, parameters)["unclear"]
+    assert "; tried were floats of [M, N], with weights of [N], as products, and with" in unclear["message"]
+    assert first in unclear["message"].partition("The first try: ")[2]
+    assert needed in unclear["hint"]
 
 
 @pytest.mark.parametrize(
@@ -168,6 +290,8 @@ def test_a_reference_stands_for_torch(tmp_path: Path) -> None:
         ("relu", "weird", {}, "`weird` has `config`, which is none of the op's arguments: input"),
         ("relu", None, {}, "lib.py has several wrappers, or none"),
         ("relu", "kernel", {}, "lib.py has no wrapper `kernel`; it has `fused_softmax`, "),
+        ("relu", "_private_kernel", {}, "lib.py has no wrapper `_private_kernel`"),
+        ("relu", "loop", {}, "lib.py has no wrapper `loop`"),
         ("frobnicate", "add", {}, "torch has no function `frobnicate`"),
         (
             "relu",
