@@ -18,6 +18,11 @@ use super::error::CliError;
 use super::{AdoptArguments, BuildArguments, Common, Targets, build, context, held, streams};
 use crate::session::{self, OPS, Options, Probing, Session};
 
+mod by_hand;
+
+/// How the message begins that no inputs were found, of which the reference may show why.
+const NO_SHAPES: &str = "no shapes were found";
+
 /// Runs the command.
 pub(crate) fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, CliError> {
     let here = env::current_dir().context("cannot tell the current folder")?;
@@ -32,6 +37,7 @@ pub(crate) fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, C
     is_free(before.as_deref(), &arguments.name)?;
     let wrapper = Wrapper::of(&arguments.what, &root, &here);
     let options = context::options(common, &root, Probing::Allowed);
+    let asked_for = arguments.reference.as_deref().map(|told| in_workspace(told, &root, &here));
     let asked = json!(OfAdopt {
         what: arguments.what.clone(),
         name: arguments.name.clone(),
@@ -39,11 +45,12 @@ pub(crate) fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, C
         module: wrapper.module.clone(),
         entry: wrapper.entry.clone(),
         torch: arguments.torch.clone(),
-        reference: arguments.reference.as_deref().map(|told| in_workspace(told, &root, &here)),
+        reference: asked_for.clone(),
     });
     let told: Adopted = session::ask(&root, &options, &Interrupt::default(), "t2t_harness.phases.adopt:adopt", asked)?;
     if let Some(Unclear { message, hint }) = told.unclear {
-        return Err(CliError::misuse(message, hint));
+        let reference = asked_for.as_deref().filter(|_| message.starts_with(NO_SHAPES));
+        return Err(CliError::misuse(message.clone(), hint + &needed(&root, reference)));
     }
     let found = &told.entry.ok_or_else(|| CliError::machine("the wrapper was read, and nothing was said of it"))?;
     is_apart(found, &wrapper)?;
@@ -53,6 +60,19 @@ pub(crate) fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, C
     let code = build::build(common, &BuildArguments { targets, ..BuildArguments::default() })?;
     conclude(common, &arguments.name, &wrapper.name())?;
     Ok(code)
+}
+
+/// Returns what follows the hint where the reference shows what its entry needs.
+fn needed(root: &Path, reference: Option<&str>) -> String {
+    let Some((file, name)) = reference.and_then(|reference| reference.split_once("::")) else { return String::new() };
+    let text = text_of(root, file).unwrap_or_default();
+    let needs = by_hand::needs(file, &text, name);
+    if needs.is_empty() { String::new() } else { format!("; by its names it may need {}", needs.join(", ")) }
+}
+
+/// Returns the text of a file of the workspace.
+fn text_of(root: &Path, file: &str) -> Option<String> {
+    fs::read(&root.join(file)).ok().and_then(|bytes| String::from_utf8(bytes).ok())
 }
 
 /// Where the wrapper is.
@@ -194,7 +214,7 @@ fn why_all_fail(failure: &Failure) -> String {
         ("type", _) => format!(
             "declared cases fail: {message}. Adopt a wrapper that returns what torch does, or write one around this one"
         ),
-        _ => "declared cases fail: the kernel is wrong, or `call` in ops.yaml is".to_owned(),
+        _ => "declared cases fail: the kernel is wrong, or `call` in ops.yaml is, or the shapes of its `inputs` are not those that the kernel is for".to_owned(),
     }
 }
 

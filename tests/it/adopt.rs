@@ -127,3 +127,65 @@ fn an_entry_with_which_nothing_can_be_built_is_not_written() {
     assert_eq!(adopted("lib/plain.py::plain").told, message);
     assert_eq!(workspace.read("ops.yaml"), before);
 }
+
+const SCALE: &str = "\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def scale_kernel(x_ptr, w_ptr, o_ptr, n, columns, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    w = tl.load(w_ptr + offsets % columns, mask=mask)
+    tl.store(o_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) * w, mask=mask)
+
+
+class Scale(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):
+        x, weight = x.contiguous(), weight.contiguous()
+        out = torch.empty_like(x)
+        if x.numel():
+            scale_kernel[(triton.cdiv(x.numel(), 64),)](x, weight, out, x.numel(), x.shape[-1], BLOCK=64)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None, None
+
+
+def _scaled(x, weight, bias=None, out=None):
+    return Scale.apply(x, weight)
+
+
+scale = Scale.apply
+";
+
+const SCALED: &str = "\
+def scaled(x, weight, bias=None, shift: float = 0.0):
+    y = x * weight + shift
+    return y if bias is None else y + bias
+
+
+class Scaled:
+    def __init__(self, features):
+        self.features = features
+
+    def forward(self, x, cu_seqlens):
+        return x
+";
+
+#[test]
+fn where_no_shapes_are_found_the_hint_has_what_the_reference_shows() {
+    let workspace = workspace();
+    workspace.write("lib/scale.py", SCALE);
+    workspace.write("lib/plain.py", SCALED);
+    let ran = adopt(&workspace, &["lib/scale.py::scale", "--as", "scaled", "--reference", "lib/plain.py::Scaled"]);
+    let hint = "; by its names it may need `reference: {file: lib/plain.py, name: Scaled, init: {features: …}}`, \
+        `cu_seqlens: {shape: [B+1], dtype: int32, init: {offsets: M}}`\n";
+    assert_eq!(ran.code, Some(2));
+    assert!(ran.told.contains(hint), "{}", ran.told);
+    assert!(!workspace.path("ops.yaml").exists());
+}

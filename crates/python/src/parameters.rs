@@ -1,4 +1,4 @@
-//! The parameters of a function at a file's module level, as it is written.
+//! The parameters of a function at a file's module level, or of a method of a class there, as it is written.
 //!
 //! It does not know who calls it, nor what an annotation means.
 
@@ -41,7 +41,7 @@ pub enum Default {
     Other,
 }
 
-/// Returns what `name` is in the file `text`: of several definitions the last. None where a definition at module level says nothing of it, or the file does not parse.
+/// Returns what `name` is in the file `text`, or in a class there, as in `Norm.forward`: of several definitions the last. None where a definition at module level says nothing of it, or the file does not parse.
 #[must_use]
 pub fn defined(text: &str, name: &str) -> Option<Defined> {
     let depth = bounds::depth(text);
@@ -61,7 +61,12 @@ fn look(body: &[Stmt], text: &str, name: &str, found: &mut Option<Defined>) {
         match statement {
             Stmt::FunctionDef(function) if function.name.as_str() == name => *found = Some(of(function, text)),
             Stmt::ClassDef(class) if class.name.as_str() == name => *found = Some(Defined::Class),
-            Stmt::FunctionDef(_) | Stmt::ClassDef(_) => {}
+            Stmt::ClassDef(class) => {
+                if let Some((_, method)) = name.split_once('.').filter(|(of, _)| class.name.as_str() == *of) {
+                    look(&class.body, text, method, found);
+                }
+            }
+            Stmt::FunctionDef(_) => {}
             other => bodies(other).into_iter().for_each(|inner| look(inner, text, name, found)),
         }
     }
@@ -126,5 +131,8 @@ mod tests {
         assert_eq!(defined("class f:\n    pass\n", "f"), Some(Defined::Class));
         assert_eq!(defined("def f(*a): pass\n", "f"), Some(Defined::Open));
         assert_eq!(defined("f = g\n", "f"), None);
+        let text = "class C:\n    def f(self, a): pass\n";
+        let Some(Defined::Function(method)) = defined(text, "C.f") else { panic!("C.f") };
+        assert_eq!((method.len(), defined(text, "f"), defined(text, "C.g")), (2, None, None));
     }
 }
