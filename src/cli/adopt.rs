@@ -14,11 +14,13 @@ use t2t_spec::names::Form;
 use t2t_spec::{Spec, entry};
 use t2t_store::fs;
 
+use self::untold::Sources;
 use super::error::CliError;
 use super::{AdoptArguments, BuildArguments, Common, Targets, build, context, held, streams};
 use crate::session::{self, OPS, Options, Probing, Session};
 
 mod by_hand;
+mod untold;
 
 /// How the message begins that no inputs were found, of which the reference may show why.
 const NO_SHAPES: &str = "no shapes were found";
@@ -58,7 +60,7 @@ pub(crate) fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, C
     introduce(arguments, found);
     let targets = Targets { targets: vec![format!("{}:check", arguments.name)], ..Targets::default() };
     let code = build::build(common, &BuildArguments { targets, ..BuildArguments::default() })?;
-    conclude(common, &arguments.name, &wrapper.name())?;
+    conclude(common, &arguments.name, &wrapper, found)?;
     Ok(code)
 }
 
@@ -178,10 +180,10 @@ fn introduce(arguments: &AdoptArguments, found: &AdoptedEntry) {
     }
 }
 
-/// Says how the check ended beyond what the build said: which edges fail, and how to leave them out.
-fn conclude(common: &Common, op: &str, variant: &str) -> Result<(), CliError> {
+/// Says how the check ended beyond what the build said: which edges fail, and how to leave them out; what nothing was asked of.
+fn conclude(common: &Common, op: &str, wrapper: &Wrapper, found: &AdoptedEntry) -> Result<(), CliError> {
     let session = context::open(common, Probing::Allowed, &Interrupt::default())?;
-    let target = Target::of_variant(op, variant, Phase::Check);
+    let target = Target::of_variant(op, &wrapper.name(), Phase::Check);
     let identity = Identity { target, device: Some(session.inventory.device.class.clone()) };
     let history = session.history().context("cannot read the store `cache/`")?.history;
     let Some(record) = history.last(&identity) else { return Ok(()) };
@@ -189,8 +191,7 @@ fn conclude(common: &Common, op: &str, variant: &str) -> Result<(), CliError> {
     let bytes = session.cas().get(blob.digest).context("cannot read the store `cache/`")?;
     let evidence: Evidence = read::document(&bytes).unwrap_or_default();
     let cases = &evidence.cases;
-    let passed = cases.iter().filter(|case| case.verdict == CaseVerdict::Passed).count();
-    streams::say(&format!("{passed} of {} cases passed", cases.len()));
+    streams::say(&untold::counted(cases));
     let rejected = cases.iter().filter(|case| case.verdict == CaseVerdict::Rejected).map(|case| case.name.as_str());
     let (edges, others): (Vec<&str>, Vec<&str>) = rejected.partition(|name| name.starts_with("edge/"));
     if !others.is_empty() {
@@ -198,6 +199,11 @@ fn conclude(common: &Common, op: &str, variant: &str) -> Result<(), CliError> {
     } else if !edges.is_empty() {
         streams::say(&leaving_out(&kinds_of(&edges)));
     }
+    let text = |file: &str| text_of(&session.root, file);
+    let reference = found.reference.as_deref().and_then(|named| named.split("::").next());
+    let sources = Sources { wrapper: wrapper.file.as_deref().and_then(text), reference: reference.and_then(text) };
+    let open = [untold::defaults(&sources, found, cases), untold::gradients(&sources, found)];
+    open.iter().flatten().for_each(|said| streams::say(said));
     Ok(())
 }
 

@@ -178,6 +178,30 @@ class Scaled:
 ";
 
 #[test]
+fn what_the_check_leaves_open_is_told_with_what_to_write() {
+    let workspace = workspace();
+    workspace.write("lib/scale.py", SCALE);
+    workspace.write("lib/plain.py", SCALED);
+    let ran = adopt(&workspace, &["lib/scale.py::_scaled", "--as", "scaled", "--reference", "lib/plain.py::scaled"]);
+    assert!(workspace.read("ops.yaml").contains("    inputs: {x: [M, N], weight: [N]}\n"), "{}", ran.told);
+    for said in [
+        "\nno case gives `bias`, `shift`, `out`, which the entry leaves at their defaults; a tensor goes under `inputs`, as in `bias: {shape: [N], optional: true}`, another argument under `kwargs`; `shift` under `kwargs`, with another value; to try `out`, which only the kernel takes, name a reference that takes it, too\n",
+        "\ngradients are not compared, and `Scale` has a backward pass: `backward: true` under the op compares them\n",
+    ] {
+        assert!(ran.told.contains(said), "no `{said}` in\n{}", ran.told);
+    }
+    let ran = adopt(&workspace, &["lib/scale.py::scale", "--as", "product", "--torch", "mul"]);
+    let declared = workspace.read("ops.yaml");
+    assert!(declared.contains("path: lib/scale.py, entry: Scale.apply, call:"), "{declared}");
+    for said in [
+        "declared cases fail: the kernel is wrong, or `call` in ops.yaml is, or the shapes of its `inputs` are not those that the kernel is for\n",
+        "\ngradients are not compared, and `Scale` has a backward pass: `backward: true` under the op compares them\n",
+    ] {
+        assert!(ran.told.contains(said), "no `{said}` in\n{}", ran.told);
+    }
+}
+
+#[test]
 fn where_no_shapes_are_found_the_hint_has_what_the_reference_shows() {
     let workspace = workspace();
     workspace.write("lib/scale.py", SCALE);

@@ -19,6 +19,7 @@ pub mod closure;
 pub mod moved;
 pub mod parameters;
 pub mod used;
+pub mod applied;
 
 use self::encoding::{Encoding, encoding};
 pub use self::fault::{FaultKind, SourceFault};
