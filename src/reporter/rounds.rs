@@ -2,7 +2,7 @@
 //!
 //! A standing failure is printed once, and what it skips with it. The verdict of a check that an undone edit brings back is printed as one that was just found. It does not know what changed in the files.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use t2t_model::action::{Phase, Target};
@@ -18,6 +18,8 @@ pub(crate) struct Rounds<W> {
     lines: Lines,
     /// Actions that settled without running in this round; their failures were printed before.
     standing: BTreeSet<Target>,
+    /// What was skipped in a round, and after what: that was told.
+    skipped: BTreeMap<Target, Target>,
     /// Whether a whole round was printed.
     is_begun: bool,
     problem: Option<String>,
@@ -26,7 +28,7 @@ pub(crate) struct Rounds<W> {
 impl<W: Write> Rounds<W> {
     /// Returns the view that writes to `out`.
     pub(super) fn new(out: W, lines: Lines) -> Self {
-        Self { out, lines, standing: BTreeSet::new(), is_begun: false, problem: None }
+        Self { out, lines, standing: BTreeSet::new(), skipped: BTreeMap::new(), is_begun: false, problem: None }
     }
 
     fn begin(&mut self) {
@@ -49,7 +51,12 @@ impl<W: Write> Reporter for Rounds<W> {
             }
             Event::ActionFresh { target, .. } if self.is_begun => _ = self.standing.insert(target.clone()),
             Event::Failure { target, .. } if self.standing.contains(target) => return,
-            Event::ActionSkipped { because, .. } if self.standing.contains(because) => return,
+            Event::ActionSkipped { target, because } => {
+                let before = self.skipped.insert(target.clone(), because.clone());
+                if before.as_ref() == Some(because) && self.standing.contains(because) {
+                    return;
+                }
+            }
             Event::ActionRestored { target, outcome, .. } if self.is_begun && target.phase == Phase::Check => {
                 if let Some(line) = self.lines.restored(target, outcome) {
                     self.say(&line);

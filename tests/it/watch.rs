@@ -397,7 +397,9 @@ fn a_failure_that_stands_is_told_once() {
     project.edit(KERNEL, "input + 1", "input + 2");
     watching.says("bench softmax/v2_tiling … passed");
     assert!(watching.settles().contains("rejected 1"));
-    for once in ["error: kernels/gelu/v1_baseline.py:4", "bench gelu/v1_baseline … skipped, after gelu/v1_baseline:check"] {
+    for once in
+        ["error: kernels/gelu/v1_baseline.py:4", "bench gelu/v1_baseline … skipped, after gelu/v1_baseline:check"]
+    {
         assert_eq!(watching.told().matches(once).count(), 1, "{once}: {}", watching.told());
     }
 }
