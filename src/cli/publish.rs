@@ -114,8 +114,12 @@ fn entries(session: &Session, plans: &[Plan]) -> Result<Vec<Entry>, CliError> {
     let number = lines.lines().count();
     let message = format!("{number} of {} results cannot be published", plans.len());
     // A build needs no artifact of a result that stands, so it would not make the damaged one again.
-    let first = if is_damaged { "run `t2t cache verify --repair` and `t2t build`" } else { "run `t2t build`" };
-    Err(CliError::Missing { message, hint: format!("{first}, then `t2t publish`") })
+    let build = match session.is_elsewhere {
+        true => format!("`t2t build --as-device {}`", session.inventory.device.class),
+        false => "`t2t build`".to_owned(),
+    };
+    let first = if is_damaged { "run `t2t cache verify --repair` and " } else { "run " };
+    Err(CliError::Missing { message, hint: format!("{first}{build}, then `t2t publish`") })
 }
 
 fn entry(cas: &Cas, record: &Record) -> Result<Entry, String> {

@@ -105,10 +105,14 @@ pub(super) fn not_judged(finished: Finished) -> Performed {
     Performed { outcome: Some(Outcome::NotJudged { reason }), opened, ..Performed::default() }
 }
 
+/// What helps where a compile, a tune or a bench does not end. A check has a deadline of its own, and its judge says so.
+const NO_END: &str = "the wrapper or the kernel does not end, or takes longer than `bench: {timeout: …}` in ops.yaml allows";
+
 /// Returns the rejection of a kernel whose process ended so.
 fn failed(class: FaultClass, message: &str, [stdout, stderr]: [&Output; 2]) -> Performed {
     let output = PrintedOutput { stdout: shown(stdout), stderr: shown(stderr), truncated: cut([stdout, stderr]) };
-    let failure = Failure { output: Some(output), ..Failure::new(class.as_str(), message) };
+    let hint = (class == FaultClass::Timeout).then(|| NO_END.to_owned());
+    let failure = Failure { output: Some(output), hint, ..Failure::new(class.as_str(), message) };
     Performed::rejected(class.as_str(), &[("failure", json!(failure))])
 }
 

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from t2t_harness.cases import block_edges, cases, inputs
-from t2t_harness.cases.inputs import laid_out, make_inputs
+from t2t_harness.cases.declared_inputs import laid_out
+from t2t_harness.cases.inputs import make_inputs
 from t2t_harness.judging import findings, lint, oracle, progress, tolerance
 from t2t_harness.judging.trial import Trial
 from t2t_harness.phases import judge

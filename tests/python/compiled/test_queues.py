@@ -15,7 +15,7 @@ from t2t_harness.counting import queues
 from t2t_harness.cuda import watching
 from t2t_harness.measuring import clock as clocks
 from t2t_harness.measuring import spans, timing
-from t2t_harness.phases import bench, called, candidate, passes, sample, tune
+from t2t_harness.phases import bench, candidate, passes, permitted, sample, tune
 from t2t_harness.sources import loading
 from t2t_harness.triton import launchers, launching
 
@@ -139,7 +139,7 @@ def test_a_bench_of_a_wrapper_that_wants_another_stream_is_called_again(
     monkeypatch.setattr(loading, "load_entry", want if place == "import" else lambda *_: want)
     monkeypatch.setattr(watching, "recording", lambda *_: contextlib.nullcontext(launching.Recorder()))
     monkeypatch.setattr(spans, "work", lambda _: contextlib.nullcontext())
-    monkeypatch.setattr(called, "own_operations", lambda _: frozenset())
+    monkeypatch.setattr(permitted, "own_operations", lambda _: frozenset())
     monkeypatch.setattr(bench, "measure", measure)
     request = {**REQUEST, "op": {}, "variant": {}, "root": str(tmp_path), "protocol": PROTOCOL}
     assert bench.bench(request)["outcome"] == "again"
