@@ -114,9 +114,10 @@ fn entries(session: &Session, plans: &[Plan]) -> Result<Vec<Entry>, CliError> {
     let number = lines.lines().count();
     let message = format!("{number} of {} results cannot be published", plans.len());
     // A build needs no artifact of a result that stands, so it would not make the damaged one again.
-    let build = match session.is_elsewhere {
-        true => format!("`t2t build --as-device {}`", session.inventory.device.class),
-        false => "`t2t build`".to_owned(),
+    let build = if session.is_elsewhere {
+        format!("`t2t build --as-device {}`", session.inventory.device.class)
+    } else {
+        "`t2t build`".to_owned()
     };
     let first = if is_damaged { "run `t2t cache verify --repair` and " } else { "run " };
     Err(CliError::Missing { message, hint: format!("{first}{build}, then `t2t publish`") })

@@ -106,7 +106,8 @@ pub(super) fn not_judged(finished: Finished) -> Performed {
 }
 
 /// What helps where a compile, a tune or a bench does not end. A check has a deadline of its own, and its judge says so.
-const NO_END: &str = "the wrapper or the kernel does not end, or takes longer than `bench: {timeout: …}` in ops.yaml allows";
+const NO_END: &str =
+    "the wrapper or the kernel does not end, or takes longer than `bench: {timeout: …}` in ops.yaml allows";
 
 /// Returns the rejection of a kernel whose process ended so.
 fn failed(class: FaultClass, message: &str, [stdout, stderr]: [&Output; 2]) -> Performed {
