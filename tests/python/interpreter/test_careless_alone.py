@@ -303,7 +303,7 @@ CARELESS: list[tuple[Callable[[Path], dict[str, Any]], str, str, str, str]] = [
         "libdevice.rint(x / scale + zero_point)",
         "edge/kwarg[zero_point=129,input=eighths]",
     ),
-    (found, FOUND, 'tl.abs(x) == float("inf")', 'x == float("inf")', "edge/only[input=-inf]"),
+    (found, FOUND, 'tl.abs(x) == float("inf")', 'x == float("inf")', "edge/masked[input,"),
     (normal, NORMAL, "tl.randn(seed, at)", NEXT_SEED, "what is drawn is not independent"),
     (product, PRODUCT, "tl.where(zeros == 1, dy * rest, 0.0)", "0.0", "edge/zeros[input]"),
     (scaled, SCALED, "tl.where(norm == 0.0, 1.0, norm)", "norm", "edge/zero[param]"),
