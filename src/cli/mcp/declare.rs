@@ -37,7 +37,7 @@ pub(super) fn by_entry(root: &Path, asked: &OfEntry) -> Result<Value, Fault> {
     // A file that has no ops yet is not valid, and is made so.
     let known: Vec<String> = Spec::parse(OPS, &bytes, None).map(|spec| names(&spec)).unwrap_or_default();
     let text = String::from_utf8(bytes).map_err(|error| failed(OPS, "read", &error))?;
-    let entry = format!("{}\n", asked.entry.trim_matches('\n'));
+    let entry = format!("{}\n", at_the_margin(asked.entry.trim_matches('\n')));
     let Some(text) = entry::inserted(&text, &entry) else {
         return Err(Fault::hinted("the ops of ops.yaml are no blocks of their own", "write the entry by hand"));
     };
@@ -53,6 +53,25 @@ pub(super) fn by_entry(root: &Path, asked: &OfEntry) -> Result<Value, Fault> {
     Ok(json!({"op": op}))
 }
 
+/// Returns lines without the indentation that all of them have, as an entry has in ops.yaml.
+fn at_the_margin(text: &str) -> String {
+    let written = text.lines().filter(|line| !line.trim().is_empty());
+    let common = written.map(|line| line.len() - line.trim_start_matches(' ').len()).min().unwrap_or_default();
+    text.lines().map(|line| line.get(common..).unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
 fn names(spec: &Spec) -> Vec<String> {
     spec.ops.iter().map(|op| op.name.clone()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::at_the_margin;
+
+    #[test]
+    fn an_entry_may_be_indented_as_in_ops_yaml() {
+        assert_eq!(at_the_margin("  gelu:\n    torch: gelu\n\n    inputs: {}"), "gelu:\n  torch: gelu\n\n  inputs: {}");
+        assert_eq!(at_the_margin("gelu:\n  torch: gelu"), "gelu:\n  torch: gelu");
+        assert_eq!(at_the_margin(""), "");
+    }
 }

@@ -113,7 +113,11 @@ impl Drop for Lock {
 /// Opens the file, and says whether it can be written. A read-only file, such as a restored one of another user, can be locked as well, and keeps the name of
 /// an earlier holder.
 fn open(cache: &Path) -> io::Result<(File, bool)> {
-    fs::make_folder(cache)?;
+    if !cache.is_dir() {
+        fs::make_folder(cache)?;
+        // Nobody commits it by accident. A folder that somebody made is left as it is.
+        let _ = fs::write(&cache.join(".gitignore"), b"*\n");
+    }
     let path = cache.join("lock");
     match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path) {
         Err(error) if matches!(error.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) => {
