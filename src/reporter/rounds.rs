@@ -18,6 +18,8 @@ pub(crate) struct Rounds<W> {
     lines: Lines,
     /// Actions that settled without running in this round; their failures were printed before.
     standing: BTreeSet<Target>,
+    /// Actions that ran in this round.
+    ran: BTreeSet<Target>,
     /// What was skipped in a round, and after what: that was told.
     skipped: BTreeMap<Target, Target>,
     /// Whether a whole round was printed.
@@ -28,11 +30,20 @@ pub(crate) struct Rounds<W> {
 impl<W: Write> Rounds<W> {
     /// Returns the view that writes to `out`.
     pub(super) fn new(out: W, lines: Lines) -> Self {
-        Self { out, lines, standing: BTreeSet::new(), skipped: BTreeMap::new(), is_begun: false, problem: None }
+        Self {
+            out,
+            lines,
+            standing: BTreeSet::new(),
+            ran: BTreeSet::new(),
+            skipped: BTreeMap::new(),
+            is_begun: false,
+            problem: None,
+        }
     }
 
     fn begin(&mut self) {
         self.standing.clear();
+        self.ran.clear();
         self.problem = None;
     }
 
@@ -53,10 +64,11 @@ impl<W: Write> Reporter for Rounds<W> {
             Event::Failure { target, .. } if self.standing.contains(target) => return,
             Event::ActionSkipped { target, because } => {
                 let before = self.skipped.insert(target.clone(), because.clone());
-                if before.as_ref() == Some(because) && self.standing.contains(because) {
+                if before.as_ref() == Some(because) && !self.ran.contains(because) {
                     return;
                 }
             }
+            Event::ActionFinished { target, .. } => _ = self.ran.insert(target.clone()),
             Event::ActionRestored { target, outcome, .. } if self.is_begun && target.phase == Phase::Check => {
                 if let Some(line) = self.lines.restored(target, outcome) {
                     self.say(&line);

@@ -8,8 +8,8 @@ import pytest
 import torch
 from checks import both_tests, declared, tensor
 
+from t2t_harness.cases import called_with, probe_groups
 from t2t_harness.cases import inputs as inputs_of
-from t2t_harness.cases import probe_groups
 from t2t_harness.op.declaration import resolve
 
 CONVOLUTION = """
@@ -133,5 +133,5 @@ def test_a_weight_has_the_shape_that_torch_wants_for_other_groups(
     for case in found:
         made = inputs_of.make_inputs(op, case)
         assert list(made["weight"].shape[:2]) == shape
-        result = resolve(op["torch"])(*made.values(), **inputs_of.kwargs_of(op, case))
+        result = resolve(op["torch"])(*made.values(), **called_with.kwargs_of(op, case))
         assert isinstance(result, torch.Tensor) and result.numel()
