@@ -234,6 +234,7 @@ async def names() -> None:
         assert (await ask(client, "submit_kernel", **submission))["replaced"] is None
 
         await replace_generated(client)
+        await add_variant(client)
 
         # No link is followed.
         place.unlink()
@@ -265,6 +266,19 @@ async def replace_generated(client: Client) -> None:
     assert not await is_generated()
     attempts = await ask(client, "list_attempts", op="relu", variant="v1_baseline")
     assert [row["verdict"] for row in attempts["submitted"]] == ["passed"] and attempts["generated"] is not None
+
+
+async def add_variant(client: Client) -> None:
+    """Add a variant, and put a kernel over the copy that its file is."""
+    said = (await ask(client, "add_variant", op="softmax", variant="v9_mine"))["said"]
+    assert any("kernels/softmax/v9_mine.py, a copy of kernels/softmax/v1_baseline.py" in line for line in said), said
+    submission = {"op": "softmax", "variant": "v9_mine", "source": kernel("softmax", "mine"), "measure": False}
+    told = await ask(client, "submit_kernel", **submission)
+    assert (told["verdict"], told["replaced"]) == ("passed", None), told
+    assert "v9_mine" in await refusal(client, "add_variant", op="softmax", variant="v9_mine")
+    assert "no variant `--help`" in await refusal(client, "add_variant", op="softmax", variant="v8", **{"from": "--help"})
+    assert "not a valid name" in await refusal(client, "add_variant", op="softmax", variant="../x")
+    assert "there is no op" in await refusal(client, "add_variant", op="../outside", variant="x")
 
 
 async def together() -> None:

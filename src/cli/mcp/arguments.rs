@@ -55,6 +55,18 @@ pub(super) struct OfEntry {
     pub(super) entry: String,
 }
 
+/// One more variant of an op.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OfNew {
+    /// The op's name in ops.yaml.
+    pub(super) op: String,
+    /// What the variant is to be called, as `v5_split`.
+    pub(super) variant: String,
+    /// The variant that it begins as a copy of; the first one without.
+    pub(super) from: Option<String>,
+}
+
 /// A kernel for a variant.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -37,8 +37,12 @@ impl Declared {
         let variants = self.0["variants"].as_array().into_iter().flatten();
         let names: Vec<String> = variants.clone().map(|variant| quoted(&variant["name"])).collect();
         let op = &self.0["op"]["name"];
-        let unknown =
-            || Fault::hinted(format!("{} has no variant `{name}`", quoted(op)), format!("it has {}", names.join(", ")));
+        let unknown = || {
+            Fault::hinted(
+                format!("{} has no variant `{name}`", quoted(op)),
+                format!("it has {}; `add_variant` adds one", names.join(", ")),
+            )
+        };
         variants.into_iter().find(|variant| variant["name"] == name).ok_or_else(unknown)
     }
 

@@ -9,8 +9,9 @@ use t2t_model::problem;
 use t2t_spec::{Spec, entry};
 use t2t_store::fs;
 
-use super::arguments::{OfEntry, OfNames};
+use super::arguments::{OfEntry, OfNames, OfNew};
 use super::child::{Fault, Program};
+use super::contract::Declared;
 use super::files::{failed, hold};
 use super::follow::Caller;
 use crate::session::OPS;
@@ -25,6 +26,17 @@ pub(super) async fn by_name(program: &Program, caller: &Caller, asked: &OfNames)
     let command = if asked.variants.is_empty() { vec!["add"] } else { vec!["add", &variants] };
     let names: Vec<&str> = asked.names.iter().map(String::as_str).collect();
     let (_, ended) = program.print(&command, &names, &[0], &caller.cancelled).await?;
+    Ok(json!({"said": ended.said.lines().collect::<Vec<_>>()}))
+}
+
+/// Adds a variant to an op, as `t2t new` does, and returns what it said.
+pub(super) async fn variant(program: &Program, caller: &Caller, asked: &OfNew) -> Result<Value, Fault> {
+    Declared::of(program, caller, &asked.op).await?;
+    // One word: a name that looks like an option is none.
+    let from = asked.from.as_ref().map(|from| format!("--from={from}"));
+    let command: Vec<&str> = ["new"].into_iter().chain(from.as_deref()).collect();
+    let target = format!("{}/{}", asked.op, asked.variant);
+    let (_, ended) = program.print(&command, &[&target], &[0], &caller.cancelled).await?;
     Ok(json!({"said": ended.said.lines().collect::<Vec<_>>()}))
 }
 

@@ -27,6 +27,8 @@ pub(super) async fn submit(program: &Program, caller: &Caller, asked: &OfKernel)
     let before = kernel.read()?;
     // What a generator made can be made again.
     let of_person = before.filter(|_| own["generated"] != true);
+    // Nor is a copy anybody's own, as a variant that was just added is one.
+    let of_person = of_person.filter(|before| !is_copy(program, &declared, variant, before));
     let replaced = of_person.as_deref().map_or(Ok(None), |before| kept(program, asked, &kernel, &ledger, before))?;
     let number = ledger.submit(digest)?;
     kernel.write(bytes)?;
@@ -46,6 +48,13 @@ pub(super) async fn submit(program: &Program, caller: &Caller, asked: &OfKernel)
     told["submission"] = json!(number);
     told["replaced"] = json!(replaced);
     Ok(told)
+}
+
+/// Whether another variant of the op has a file with these bytes.
+fn is_copy(program: &Program, declared: &Declared, variant: &str, bytes: &[u8]) -> bool {
+    let others = declared.variants().iter().filter(|other| other["name"] != variant);
+    let mut files = others.filter_map(|other| Kernel::of(&program.root, other).ok()?.read().ok()?);
+    files.any(|other| other == bytes)
 }
 
 fn fits(source: &str) -> Result<(), Fault> {

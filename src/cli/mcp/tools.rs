@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::arguments::{
-    Nothing, OfEntry, OfExplanation, OfKernel, OfLog, OfNames, OfOp, OfStage, OfTargets, OfVariant,
+    Nothing, OfEntry, OfExplanation, OfKernel, OfLog, OfNames, OfNew, OfOp, OfStage, OfTargets, OfVariant,
 };
 use super::child::{Fault, Program};
 use super::follow::Caller;
@@ -54,6 +54,11 @@ pub(super) fn all() -> Vec<Tool> {
             "declare_op",
             Does::Add,
             "Add one op to ops.yaml by an entry that you write, for what `add_op` does not know. The file is left as it is unless the whole is valid.",
+        ),
+        tool::<OfNew>(
+            "add_variant",
+            Does::Add,
+            "Add a variant to an op that is there: ops.yaml lists it, and its file is a copy of another variant's, which a submission replaces.",
         ),
         tool::<OfKernel>(
             "submit_kernel",
@@ -102,6 +107,7 @@ enum Call {
     Kernel(OfVariant),
     Add(OfNames),
     Declare(OfEntry),
+    Vary(OfNew),
     Submit(OfKernel),
     Build(OfTargets),
     Explain(OfExplanation),
@@ -128,6 +134,7 @@ pub(super) async fn call(
         Call::Kernel(asked) => look::kernel(program, caller, &asked).await,
         Call::Add(asked) => declare::by_name(program, caller, &asked).await,
         Call::Declare(asked) => declare::by_entry(&program.root, &asked),
+        Call::Vary(asked) => declare::variant(program, caller, &asked).await,
         Call::Submit(asked) => submit::submit(program, caller, &asked).await,
         Call::Build(asked) => look::build(program, caller, &asked).await,
         Call::Explain(asked) => look::explain(program, caller, &asked).await,
@@ -146,6 +153,7 @@ fn read(name: &str, given: JsonObject) -> Option<Result<Call, Fault>> {
         "read_kernel" => taken(given).map(Call::Kernel),
         "add_op" => taken(given).map(Call::Add),
         "declare_op" => taken(given).map(Call::Declare),
+        "add_variant" => taken(given).map(Call::Vary),
         "submit_kernel" => taken(given).map(Call::Submit),
         "build" => taken(given).map(Call::Build),
         "explain" => taken(given).map(Call::Explain),
