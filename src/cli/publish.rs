@@ -114,13 +114,10 @@ fn entries(session: &Session, plans: &[Plan]) -> Result<Vec<Entry>, CliError> {
     let number = lines.lines().count();
     let message = format!("{number} of {} results cannot be published", plans.len());
     // A build needs no artifact of a result that stands, so it would not make the damaged one again.
-    let build = if session.is_elsewhere {
-        format!("`t2t build --as-device {}`", session.inventory.device.class)
-    } else {
-        "`t2t build`".to_owned()
-    };
+    let class = &session.inventory.device.class;
+    let device = if session.is_elsewhere { format!(" --as-device {class}") } else { String::new() };
     let first = if is_damaged { "run `t2t cache verify --repair` and " } else { "run " };
-    Err(CliError::Missing { message, hint: format!("{first}{build}, then `t2t publish`") })
+    Err(CliError::Missing { message, hint: format!("{first}`t2t build{device}`, then `t2t publish{device}`") })
 }
 
 fn entry(cas: &Cas, record: &Record) -> Result<Entry, String> {

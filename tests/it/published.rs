@@ -101,6 +101,8 @@ fn what_is_stale_is_not_published() {
     assert_eq!(stale, [&kernel[..], &["softmax:select", "softmax:log", "summary"]].concat());
     assert_eq!(ran.stderr, "error: 6 of 19 results cannot be published\nhint: run `t2t build`, then `t2t publish`\n");
     assert!(!project.exists("assets/results"));
+    let elsewhere = "hint: run `t2t build --as-device interpreter`, then `t2t publish --as-device interpreter`";
+    project.t2t("publish --as-device interpreter").exits(1).says(elsewhere);
 }
 
 #[test]

@@ -175,6 +175,15 @@ fn a_foreign_file_is_told_and_left_to_its_owner() {
 }
 
 #[test]
+fn what_other_commands_keep_is_no_damage() {
+    let project = Project::built();
+    for folder in ["against", "improve", "submitted"] {
+        project.write(&format!("cache/{folder}/softmax/note.json"), "{}");
+    }
+    project.t2t("cache verify").exits(0).says(": 0 damages");
+}
+
+#[test]
 fn a_compiled_kernel_that_was_left_out_is_no_damage() {
     let project = Project::built();
     project.remove(&artifact(&project, "softmax/v1_baseline:compile", "triton.tar.gz"));

@@ -164,6 +164,14 @@ mod tests {
     }
 
     #[test]
+    fn ends_of_lines_are_none_of_the_docstring() {
+        let text = "\"\"\"One.\n\nTwo.\n\"\"\"\nx = 1\n";
+        let [unix, windows] = [text.to_owned(), text.replace('\n', "\r\n")].map(|text| read(text.as_bytes()));
+        assert_eq!(windows.docstring.as_deref(), Some("One.\n\nTwo.\n"));
+        assert_eq!((unix.docstring, unix.meaning), (windows.docstring, windows.meaning));
+    }
+
+    #[test]
     fn imports_docstring_and_callables_are_read() {
         let file = read(KERNEL.as_bytes());
         assert_eq!(file.docstring.as_deref(), Some("Doc."));
