@@ -55,15 +55,17 @@ const ANY: &str = "version: 1\nops:\n  relu: {torch: relu, inputs: {input: [M, N
 fn findings(common: &Common) -> Result<Vec<Finding>, CliError> {
     let mut found = Vec::new();
     let here = env::current_dir().context("cannot tell the current folder")?;
-    let empty = tempfile::tempdir().context("cannot make a temporary folder")?;
     let workspace = context::workspace().ok();
+    let mut empty = None;
     if workspace.is_none() {
-        fs::write(&empty.path().join("ops.yaml"), ANY.as_bytes()).context("cannot write to a temporary folder")?;
+        let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
+        fs::write(&folder.path().join("ops.yaml"), ANY.as_bytes()).context("cannot write to a temporary folder")?;
+        empty = Some(folder);
         found.push(Finding::new("workspace", format!("none: no ops.yaml in `{}` or above it", here.display())));
         found.push(Finding::hint("`t2t init` makes one here"));
     }
-    let place = workspace.clone().unwrap_or(here);
-    let root = workspace.unwrap_or_else(|| empty.path().to_owned());
+    let place = workspace.unwrap_or(here);
+    let root = empty.as_ref().map_or_else(|| place.clone(), |folder| folder.path().to_owned());
     if let Some(python) = context::python(common, place.clone()) {
         found.push(Finding::new("python", format!("{} ({})", python.path.display(), python.found)));
     }

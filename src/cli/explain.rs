@@ -17,7 +17,7 @@ use t2t_store::results;
 
 use super::error::CliError;
 use super::plan::{Plan, plans};
-use super::{Common, ReportFormat, context, streams};
+use super::{Common, ReportFormat, Targets, context, streams};
 use crate::engine::evidence;
 use crate::session::Session;
 
@@ -85,10 +85,20 @@ struct End {
     origin: String,
 }
 
-/// Returns what is known of the actions that `targets` name.
+/// Returns what is known of the actions that `targets` name. Of a compile that is named that is what a build of everything has of it, else what a build has in which it was named, too.
 fn explained(common: &Common, targets: &[String]) -> Result<Vec<Explained>, CliError> {
-    // What is told of a compile that is named is what a build of everything has of it.
-    let session = context::open(common, context::as_built(common)?, &Interrupt::default())?;
+    let found = explained_in(common, targets, &Targets::default())?;
+    let is_known = |found: &[Explained]| found.iter().all(|one| one.end.is_some());
+    let named = Targets { targets: targets.to_vec(), ..Targets::default() };
+    if is_known(&found) || named.configurations() == Targets::default().configurations() {
+        return Ok(found);
+    }
+    let other = explained_in(common, targets, &named)?;
+    Ok(if is_known(&other) { other } else { found })
+}
+
+fn explained_in(common: &Common, targets: &[String], asked: &Targets) -> Result<Vec<Explained>, CliError> {
+    let session = context::open_for(common, asked, context::as_built(common)?, &Interrupt::default())?;
     context::warn_of_unknown_versions(common, &session)?;
     let selection = Selection { targets: context::named(&session, targets)?, ..Selection::default() };
     let wanted = pick(&session.graph, &selection, Force::Stale)?;

@@ -216,6 +216,8 @@ fn expect_evidence(workspace: &Workspace) {
     let row = failure("one_row_wrong");
     assert_eq!((&row["index"], &row["bad"], &row["case"]), (&json!([3, 0]), &json!(16), &json!("small/float32/0")));
     assert_eq!(failure("nan")["got"], "nan");
+    let endless = workspace.document("endless/python_loop:compile", "failure");
+    assert!(endless["hint"].as_str().unwrap().contains("`bench: {timeout: …}` for compiles"), "{endless}");
     assert!(failure("exits_with_three")["message"].as_str().unwrap().contains('3'));
 }
 

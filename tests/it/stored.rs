@@ -176,8 +176,11 @@ fn a_foreign_file_is_told_and_left_to_its_owner() {
 
 #[test]
 fn what_other_commands_keep_is_no_damage() {
-    let project = Project::built();
-    for folder in ["against", "improve", "submitted"] {
+    let project = Project::new();
+    project.remove("cache");
+    project.build().exits(0);
+    assert_eq!(project.read("cache/.gitignore"), "*\n");
+    for folder in ["against", "improve", "profile", "submitted"] {
         project.write(&format!("cache/{folder}/softmax/note.json"), "{}");
     }
     project.t2t("cache verify").exits(0).says(": 0 damages");

@@ -9,6 +9,7 @@ use ruff_python_parser::parse_module;
 use serde::{Deserialize, Serialize};
 use t2t_model::digest::Digest;
 
+pub mod applied;
 pub mod bounds;
 mod encoding;
 mod fault;
@@ -19,7 +20,6 @@ pub mod closure;
 pub mod moved;
 pub mod parameters;
 pub mod used;
-pub mod applied;
 
 use self::encoding::{Encoding, encoding};
 pub use self::fault::{FaultKind, SourceFault};

@@ -105,9 +105,8 @@ pub(super) fn not_judged(finished: Finished) -> Performed {
     Performed { outcome: Some(Outcome::NotJudged { reason }), opened, ..Performed::default() }
 }
 
-/// What helps where a compile, a tune or a bench does not end. A check has a deadline of its own, and its judge says so.
-const NO_END: &str =
-    "the wrapper or the kernel does not end, or takes longer than `bench: {timeout: …}` in ops.yaml allows";
+/// What helps where an action does not end.
+const NO_END: &str = "it does not end, or takes longer than ops.yaml allows: `bench: {timeout: …}` for compiles, tunes and benches, `check: {timeout: …}` for the rest";
 
 /// Returns the rejection of a kernel whose process ended so.
 fn failed(class: FaultClass, message: &str, [stdout, stderr]: [&Output; 2]) -> Performed {

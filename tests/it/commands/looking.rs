@@ -89,6 +89,18 @@ fn explain_names_exactly_what_changed_with_both_values() {
 }
 
 #[test]
+fn explain_tells_of_the_compile_that_a_build_has() {
+    let target = "softmax/v2_tiling:compile";
+    let is_told = |project: &Project| {
+        project.t2t(&format!("explain {target}")).exits(0).says(&format!("{target}: fresh\n  passed\n"));
+    };
+    is_told(&Project::built());
+    let project = Project::new();
+    project.t2t(&format!("build {target}")).exits(0);
+    is_told(&project);
+}
+
+#[test]
 fn explain_prints_what_a_result_that_stands_was_made_from() {
     let project = rejecting("READS data/table.txt");
     project.build();

@@ -18,7 +18,7 @@ use super::journal::{Journal, Lines};
 use crate::fs;
 
 /// The names that t2t keeps in the store's folder, and files with which people and tools mark a cache.
-const KNOWN: [&str; 16] = [
+const KNOWN: [&str; 17] = [
     "against",
     "answers",
     ".gitignore",
@@ -30,6 +30,7 @@ const KNOWN: [&str; 16] = [
     "journal",
     "lock",
     "nodes",
+    "profile",
     "replaced",
     "scratch",
     "sources.json",
