@@ -12,7 +12,7 @@ use t2t_model::event::Event;
 use t2t_model::manifest::Manifest;
 use t2t_model::manifest::canonical_json;
 use t2t_model::path::RepoPath;
-use t2t_model::record::{Blob, Outcome, Record, Seen};
+use t2t_model::record::{Blob, JUDGING, Outcome, Record, Seen};
 use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
 use t2t_protocol::{Cost, UnjudgedDtype, Verdict, read};
@@ -77,7 +77,7 @@ impl Run<'_, '_> {
             deadline_ms: milliseconds(action.deadline),
             wall_ms: milliseconds(performed.wall),
             device_ms: milliseconds(performed.times.busy()),
-            circumstances: self.circumstances(),
+            circumstances: self.circumstances(action, outcome),
         };
         self.journal.add(&record)?;
         self.history.add(record.clone());
@@ -169,10 +169,12 @@ impl Run<'_, '_> {
         found
     }
 
-    fn circumstances(&self) -> BTreeMap<String, String> {
+    fn circumstances(&self, action: &Action, outcome: &Outcome) -> BTreeMap<String, String> {
         let versions = self.session.toolchain.as_ref().map(|toolchain| toolchain.versions.clone()).unwrap_or_default();
         let python = versions.get("python").cloned().unwrap_or_default();
-        BTreeMap::from([("python".to_owned(), python), ("t2t".to_owned(), env!("CARGO_PKG_VERSION").to_owned())])
+        let judging = action.judging.filter(|_| matches!(outcome, Outcome::Rejected { .. }));
+        let known = [("python".to_owned(), python), ("t2t".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
+        known.into_iter().chain(judging.map(|digest| (JUDGING.to_owned(), digest.to_string()))).collect()
     }
 
     pub(super) fn tell_settled(&mut self, index: Index) -> Result<(), Stop> {

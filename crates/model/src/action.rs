@@ -312,6 +312,8 @@ pub struct Action {
     pub dependencies: Vec<Dependency>,
     /// How long it may take. In no key.
     pub deadline: Duration,
+    /// Of a bench, the digest of what the results of its timed calls are judged by. In no key: a pass stands for any, since the check tells of them; a rejection stands for this one.
+    pub judging: Option<Digest>,
 }
 
 impl Action {

@@ -125,6 +125,9 @@ pub struct Record {
     pub circumstances: BTreeMap<String, String>,
 }
 
+/// The circumstance that tells the digest of what a rejected bench was judged by.
+pub const JUDGING: &str = "judging";
+
 impl Record {
     /// Returns the deadline the action ran under.
     #[must_use]

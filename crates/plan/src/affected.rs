@@ -11,8 +11,8 @@ use t2t_model::manifest::Manifest;
 use t2t_model::path::RepoPath;
 use t2t_model::record::Record;
 
-use crate::decide::Tree;
-use crate::explain::{Reason, differences};
+use crate::decide::{Tree, is_judged_otherwise};
+use crate::explain::{JUDGING, Reason, differences};
 use crate::graph::{Graph, Index};
 
 /// How many files or actions one cause names in words.
@@ -44,6 +44,8 @@ pub enum Cause {
         /// How long it may.
         new: Duration,
     },
+    /// It is a bench that was rejected, and what its timed calls are judged by differs.
+    Judging,
     /// These files changed, which it turned out to read, or to look for.
     Read(Vec<RepoPath>),
     /// These files changed, which no import names; no result of it is known that would say whether it reads them.
@@ -104,6 +106,7 @@ fn compared(old: Option<&State<'_>>, new: &State<'_>, index: Index, loose: &[Rep
     if stood.is_some_and(|record| record.outcome.is_timeout()) {
         causes.extend(longer(old.graph.action(there), after));
     }
+    causes.extend(stood.is_some_and(|record| is_judged_otherwise(after, record)).then_some(Cause::Judging));
     if causes.is_empty() { Verdict::AsItsNeeds } else { Verdict::Unlike(causes) }
 }
 
@@ -157,6 +160,7 @@ impl fmt::Display for Cause {
             Self::Facts(reasons) => f.write_str(&words(reasons, "; ", usize::MAX)),
             Self::Needs => f.write_str("its dependencies differ"),
             Self::Deadline { old, new } => write!(f, "its deadline is longer: {old:?} → {new:?}"),
+            Self::Judging => f.write_str(JUDGING),
             Self::Read(files) => write!(f, "it read what changed: {}", words(files, ", ", NAMED)),
             Self::MayRead(files) => {
                 write!(f, "no result says whether it reads what changed: {}", words(files, ", ", NAMED))

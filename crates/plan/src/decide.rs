@@ -10,7 +10,7 @@ use t2t_model::action::Action;
 use t2t_model::digest::Digest;
 use t2t_model::history::History;
 use t2t_model::path::RepoPath;
-use t2t_model::record::{Outcome, Record, Seen};
+use t2t_model::record::{JUDGING, Outcome, Record, Seen};
 
 /// Answers what a file is now, in the terms in which it was seen.
 pub type Tree<'a> = dyn Fn(&RepoPath, Seen) -> Seen + 'a;
@@ -55,6 +55,8 @@ pub enum Why {
     Objection {
         /// It was rejected for this deadline, and the one that it has now is longer.
         deadline: Option<(Duration, Duration)>,
+        /// Whether it was rejected by other tolerances, or other words about its results, than there are now.
+        judging: bool,
         /// The files that the action turned out to read, and that are not what they were.
         files: Vec<FileChange>,
     },
@@ -94,7 +96,10 @@ pub fn standing<'a, R: Borrow<Record>>(
 /// Returns whether nothing speaks against a result with the right key.
 fn stands(action: &Action, record: &Record, tree: &Tree<'_>) -> bool {
     let is_lost = matches!(record.outcome, Outcome::Lost { .. });
-    !is_lost && missed(action, record).is_none() && changes(record, tree).next().is_none()
+    !is_lost
+        && missed(action, record).is_none()
+        && !is_judged_otherwise(action, record)
+        && changes(record, tree).next().is_none()
 }
 
 /// Returns all that speaks against a result with the right key that does not stand.
@@ -102,13 +107,23 @@ fn objection(action: &Action, record: &Record, tree: &Tree<'_>) -> Why {
     if matches!(record.outcome, Outcome::Lost { .. }) {
         return Why::Lost;
     }
-    Why::Objection { deadline: missed(action, record), files: changes(record, tree).collect() }
+    Why::Objection {
+        deadline: missed(action, record),
+        judging: is_judged_otherwise(action, record),
+        files: changes(record, tree).collect(),
+    }
 }
 
 /// Returns the deadline that a result missed, and the one that the action has, where that is longer.
 fn missed(action: &Action, record: &Record) -> Option<(Duration, Duration)> {
     let is_longer = record.outcome.is_timeout() && action.deadline > record.deadline();
     is_longer.then(|| (record.deadline(), action.deadline))
+}
+
+/// Returns whether the result is a rejection by something else than what the action's timed calls are judged by now.
+pub(crate) fn is_judged_otherwise(action: &Action, record: &Record) -> bool {
+    let judged_by = record.circumstances.get(JUDGING).filter(|_| matches!(record.outcome, Outcome::Rejected { .. }));
+    judged_by.is_some_and(|before| action.judging.is_some_and(|now| now.to_string() != *before))
 }
 
 fn changes<'a>(record: &'a Record, tree: &'a Tree<'_>) -> impl Iterator<Item = FileChange> + 'a {

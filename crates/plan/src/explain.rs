@@ -45,6 +45,8 @@ pub enum Reason {
         /// What it is.
         new: Seen,
     },
+    /// It was rejected, and what its timed calls are judged by has changed.
+    Judging,
     /// Its deadline is longer than the one it missed.
     Deadline {
         /// The one it missed.
@@ -63,9 +65,10 @@ pub fn reasons(why: &Why, old: Option<&Manifest>, new: &Manifest) -> Vec<Reason>
         Why::Forced => vec![Reason::Forced],
         Why::NeverRan => vec![Reason::NeverRan],
         Why::Lost => vec![Reason::Lost],
-        Why::Objection { deadline, files } => {
+        Why::Objection { deadline, judging, files } => {
             let deadline = deadline.map(|(old, new)| Reason::Deadline { old, new });
-            deadline.into_iter().chain(files.iter().map(file)).collect()
+            let judging = judging.then_some(Reason::Judging);
+            deadline.into_iter().chain(judging).chain(files.iter().map(file)).collect()
         }
         Why::Changed { files, .. } => {
             let facts = old.map_or_else(|| vec![Reason::Unknown], |old| differences(old, new));
@@ -120,6 +123,9 @@ fn source(name: &str) -> String {
     artifact.rsplit_once('.').map_or(artifact, |(target, _)| target).to_owned()
 }
 
+/// What is said where a rejected bench is judged otherwise now.
+pub(crate) const JUDGING: &str = "the tolerances, outputs or mutated inputs changed by which it was rejected";
+
 impl Reason {
     /// Returns the reason with every action that it names, however many there are.
     #[must_use]
@@ -139,6 +145,7 @@ impl fmt::Display for Reason {
             Self::Upstream(actions) => f.write_str(&upstream(actions, NAMED)),
             Self::Unknown => f.write_str("the last result's manifest is gone from the store"),
             Self::Lost => f.write_str("the last run was lost to the machine"),
+            Self::Judging => f.write_str(JUDGING),
             Self::Deadline { old, new } => write!(f, "its deadline is now {new:?}; it missed {old:?}"),
             Self::File { path, old, new } => {
                 write!(f, "{path} {}: {} → {}", verb(*old, *new), state(*old), state(*new))

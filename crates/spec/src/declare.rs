@@ -109,7 +109,8 @@ impl Declaration {
     /// Returns what a phase reads of the declaration: a change to anything else leaves its results fresh.
     ///
     /// Deadlines and retries are in no declaration. A bench does not read tolerances, although a sampled output of it is judged by
-    /// them: it depends on the verdict of the check, so a new tolerance reruns it only where the verdict changed.
+    /// them: it depends on the verdict of the check, so a new tolerance reruns it only where the verdict changed, or where the bench was rejected
+    /// (`Action::judging`).
     #[must_use]
     pub fn facts(&self, phase: Phase) -> Facts {
         let fields = self.fields();

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 CLOSE: ComparedOutput = {"name": "", "compare": "close", "of": None, "dim": None, "tolerances": {}}
 """An output without a declaration."""
 
+TWICE = "for the second time"
+"""What is wrong with an index whose value is right."""
+
 Tensors = Mapping[str, "torch.Tensor"]
 
 
@@ -193,8 +196,52 @@ def _indices(declaration: Declaration, dtype: str, name: str, judged: Judged) ->
         raise Misnamed(reason.splitlines()[0], "`of` is what it indexes, `dim` along which dim") from error
     bad = outside | ~_same_values(declaration, dtype, source, got, wanted)
     if isinstance(dim, int) and out.dim() == mine.dim():
-        bad |= _named_twice(out, dim) & ~_named_twice(right, dim).any(dim=dim, keepdim=True)
+        bad |= _named_again(out, right, dim)
     return _comparison(out, right, got, wanted, outside, bad)
+
+
+@dataclass(frozen=True)
+class Into:
+    """What indices of torch's point into that the reference computes on the way."""
+
+    plain: torch.Tensor
+    """In the tested dtype: of the shape of the indices but for `dim`."""
+    wide: torch.Tensor
+    """In float64, where there is an oracle; else the same."""
+    dim: int | None
+    """The dim that they count along; None where they count through all elements."""
+    allowed: torch.Tensor
+    """How far apart two values in float64 may lie that count as equal: one number along `dim`, which is kept, or one of all."""
+    is_first: bool
+    """Whether of equal values the first one is named, and not any."""
+
+
+def pointed(out: torch.Tensor, right: torch.Tensor, into: Into) -> tolerance.Comparison:
+    """Returns the comparison of indices with torch's, by what they point to."""
+    dim, length = into.dim, into.plain.numel()
+    if dim is not None and into.plain.dim() > 0:
+        length = into.plain.shape[dim]
+    outside = (out < 0) | (out >= length)
+    inside = out.where(~outside, out.new_zeros(()))
+    ties = []
+    for source in (into.plain, into.wide):
+        got, wanted = (_pick(source, index, dim) for index in (inside, right))
+        ties.append((got == wanted) | ((got != got) & (wanted != wanted)))
+    is_whole = dim is not None and into.plain.dim() == out.dim() > 0
+    allowed = into.allowed if is_whole or into.allowed.dim() == 0 or dim is None else into.allowed.squeeze(dim)
+    same = ties[0] | ((got - wanted).abs() <= allowed)
+    if into.is_first:
+        same &= ~(ties[0] & ties[1]) | (out == right)
+    bad = outside | ~same
+    if dim is not None and is_whole:
+        bad |= _named_again(out, right, dim)
+    why = "which is as large: torch names the first one" if into.is_first else TWICE
+    return _comparison(out, right, got, wanted, outside, bad, why)
+
+
+def _named_again(out: torch.Tensor, right: torch.Tensor, dim: int) -> torch.Tensor:
+    """Returns where an index stands that stands earlier along `dim`, too, in rows in which torch names none twice."""
+    return _named_twice(out, dim) & ~_named_twice(right, dim).any(dim=dim, keepdim=True)
 
 
 def _sources(declaration: Declaration, of: str | None, judged: Judged) -> tuple[torch.Tensor, torch.Tensor, str | None]:
@@ -263,7 +310,9 @@ def _comparison(
     wanted: torch.Tensor,
     outside: torch.Tensor,
     bad: torch.Tensor,
+    why_equal: str = TWICE,
 ) -> tolerance.Comparison:
+    """Returns the comparison; `why_equal` is what is wrong with a place whose value is right."""
     count, total = int(bad.sum()), out.numel()
     if count == 0:
         return tolerance.Comparison(True, None, "indices", None, 0.0, 0.0, 0.0, 0, total, None, None, None)
@@ -275,7 +324,7 @@ def _comparison(
     if bool(outside.reshape(-1)[first]):
         what = "which is outside"
     elif values[0] == values[1]:
-        what = "for the second time"
+        what = why_equal
     message = (
         f"{count} of {total} indices are wrong, first {index}: got {mine}, {what}, "
         f"expected {theirs}, where the value is {values[1]:.9g}"

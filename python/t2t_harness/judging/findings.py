@@ -20,6 +20,7 @@ from t2t_harness.judging import (
     oracle,
     origin,
     otherwise,
+    pointing,
     random_trial,
     references,
     refusal,
@@ -270,6 +271,8 @@ def values(
             found = compared(trial, case, name, judged, right, slack)
         if not found.passed and otherwise.is_asked(trial.declaration, case, found.class_, trial.device):
             found = right_elsewhere(trial, case, name, judged) or found
+        if not found.passed:
+            found = pointing.compared(trial.declaration, case, name, judged, trial.device) or found
         largest = row["max_abs"]
         if row["rule"] is None or not isinstance(largest, float) or found.max_abs > largest:
             fill(row, found)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, elementwise
-from t2t_harness.judging import comparing, oracle
+from t2t_harness.judging import comparing, oracle, pointing
 from t2t_harness.phases import passes
 
 if TYPE_CHECKING:
@@ -56,4 +56,6 @@ def wrong(
         # Of millions of sums over thousands of terms a few lose more bits than torch's in their row: what the last bits of the inputs are worth is allowed.
         loose = (oracle.slack(declaration, case, given, right, plain.device.type, flows) or {}).get(name)
         found = comparing.compare(declaration, case.dtype, name, judged, wide, whole=is_exact, slack=loose)
+    if not found.passed:
+        found = pointing.compared(declaration, case, name, judged, plain.device.type, flows) or found
     return found.message

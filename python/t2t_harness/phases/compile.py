@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.cases import bindings, block_edges, budget, calling, cases, declared_inputs, probes
 from t2t_harness.faults import failure, machine
+from t2t_harness.phases import compiled
 from t2t_harness.sources import finder, loading
-from t2t_harness.triton import ahead, facade, largest, launchers, launching, normalize, refusals, resources, warm
+from t2t_harness.triton import ahead, facade, largest, launchers, launching, normalize, refusals, returning, warm
 
 if TYPE_CHECKING:
     import torch
@@ -40,6 +41,9 @@ if TYPE_CHECKING:
     from t2t_harness.triton.tuner import Config, Tuner
 
 ARCHIVE = "triton.tar.gz"
+
+FIRST = 100
+"""So many launches are told of a call that does not return."""
 
 FAR = 8
 """A probe with a dim so many times as long as any that is measured is compiled before its check only with blocks that other cases have."""
@@ -99,6 +103,9 @@ def compile_variant(request: CompileRequest) -> Reply:
         except ahead.Slow:
             scouts = ahead.fill(lambda hashes: walk(lambda id_: Scout(request, id_, Survey(forge), hashes)), processes)
             return surveyed(found.compiled | scouts, contextlib.nullcontext())
+        except returning.Endless:
+            # Nor would it in another case.
+            return found
         return found
 
     processes = int(request.get("processes") or 1)
@@ -235,8 +242,12 @@ class Target:
     def load(self) -> Entry:
         """Returns the wrapper. Raises Refused where its module cannot be imported or lacks it."""
         try:
-            return loading.load_entry(self.request["root"], self.request["variant"])
+            with returning.awaited():
+                return loading.load_entry(self.request["root"], self.request["variant"])
         except (SystemExit, ahead.Slow):
+            raise
+        except returning.Endless as error:
+            self.note_reason(f"import: {error}")
             raise
         except BaseException as error:
             machine.raise_if_it_failed(error, self.request["root"])
@@ -255,11 +266,17 @@ class Target:
         with launching.recording("compile", choose) as recorder:
             recorder.compiled_ahead = self.survey.compiled_ahead
             try:
-                call(self.request, entry, case)
+                with returning.awaited():
+                    call(self.request, entry, case)
             except SystemExit:
                 raise
             except ahead.Slow:
                 self.survey.compiled.update(recorder.compiled)
+                raise
+            except returning.Endless as error:
+                self.note_reason(f"{case.name}: {error}")
+                del recorder.launches[FIRST:]
+                self.keep(recorder, case)
                 raise
             except BaseException as error:
                 machine.raise_if_it_failed(error, self.request["root"])
@@ -288,18 +305,18 @@ class Target:
         survey.hits += recorder.hits
         survey.misses += recorder.misses
         survey.compiled.update(recorder.compiled)
-        survey.folders |= {folder_name(one) for one in recorder.hashes}
+        survey.folders |= {compiled.folder_name(one) for one in recorder.hashes}
         launched: list[LaunchFacts] = []
         for launch in recorder.launches:
             if launch.compiled is None:
                 # It was held back.
                 continue
             survey.forge.want(launch.compiled)
-            facts = launch_facts(launch, self.id, case)
+            facts = compiled.launch_facts(launch, self.id, case)
             if facts not in launched:
                 launched.append(facts)
             if not any(one["compiled"] == facts["compiled"] and one["target"] == self.id for one in survey.kernels):
-                survey.kernels.append(kernel_facts(launch, self.id))
+                survey.kernels.append(compiled.kernel_facts(launch, self.id))
         survey.launches += launched
         for dropped in recorder.dropped:
             named: DroppedConfig = {"target": self.id, **dropped}
@@ -357,44 +374,3 @@ def stored_dtype(name: str) -> torch.dtype:
     found = _TYPES[name]
     assert found is not None
     return found
-
-
-def launch_facts(launch: launching.Launch, target: str, case: cases.Case) -> LaunchFacts:
-    """Returns one launch as the document `launches` holds it."""
-    return {
-        "target": target,
-        "case": case.name,
-        "kernel": launch.kernel,
-        "config": launch.config,
-        "constants": {**launch.constants},
-        "grid": launch.grid,
-        "compiled": folder_name(launch.compiled.hash),
-    }
-
-
-def kernel_facts(launch: launching.Launch, target: str) -> CompiledKernel:
-    """Returns one compiled kernel as the document `resources` holds it. `config` and `constants` are those of its first launch."""
-    compiled, metadata = launch.compiled, launch.compiled.metadata
-    folder = folder_name(compiled.hash)
-    cubin = Path(os.environ["TRITON_CACHE_DIR"]) / folder / f"{metadata.name[:150]}.cubin"
-    used = resources.usage(cubin)
-    return {
-        "compiled": folder,
-        "target": target,
-        "kernel": launch.kernel,
-        "config": launch.config,
-        "constants": {**launch.constants},
-        "num_warps": metadata.num_warps,
-        "num_stages": metadata.num_stages,
-        "registers": used["registers"],
-        "spills": used["spills"],
-        "shared": metadata.shared,
-        "stages": {file.suffix[1:]: f"{folder}/{file.name}" for file in warm.stages_of(cubin.with_suffix(".json"))},
-    }
-
-
-def folder_name(hash_: str) -> str:
-    """Returns the name of the folder in Triton's cache of the compiled kernel that Triton calls `hash_`."""
-    from triton.runtime.cache import _base32
-
-    return str(_base32(hash_))

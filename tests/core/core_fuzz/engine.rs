@@ -211,6 +211,7 @@ fn action(world: &World, number: usize) -> Action {
         facts,
         sources,
         generated: None,
+        judging: None,
         dependencies: step.edges.iter().map(dependency).collect(),
         deadline: seconds(step.deadline),
     }

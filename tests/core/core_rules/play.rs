@@ -100,6 +100,7 @@ pub fn action(name: &str, dependencies: Vec<Dependency>) -> Action {
         facts: BTreeMap::from([("kind".to_owned(), Fact::Text("check".to_owned()))]),
         sources: BTreeMap::new(),
         generated: None,
+        judging: None,
         dependencies,
         deadline: Duration::from_mins(1),
     }
@@ -356,7 +357,7 @@ fn words(why: &Why) -> String {
         Why::Objection { deadline: Some((old, new)), .. } => {
             format!("{}s before, {}s now", old.as_secs(), new.as_secs())
         }
-        Why::Objection { deadline: None, files } => files.iter().map(file_words).collect::<Vec<_>>().join(", "),
+        Why::Objection { deadline: None, files, .. } => files.iter().map(file_words).collect::<Vec<_>>().join(", "),
     }
 }
 

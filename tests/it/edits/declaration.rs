@@ -134,6 +134,25 @@ fn a_deadline_that_was_missed_and_is_raised_runs_the_check_again() {
 }
 
 #[test]
+fn a_bench_that_was_rejected_runs_again_where_other_tolerances_hold_and_one_that_passed_does_not() {
+    let project = Project::new();
+    project.kernel("softmax", "v2_tiling", "DRIFTS 0.01");
+    project.edit("ops.yaml", "kwargs: {dim: -1}", "kwargs: {dim: -1}\n    check: {atol: 0.002}");
+    project.build().exits(1).says("bench softmax/v2_tiling … rejected (mismatch)");
+    project.build().exits(1).runs("");
+    project.edit("ops.yaml", "atol: 0.002", "atol: 0.02");
+    let reason = "the tolerances, outputs or mutated inputs changed by which it was rejected";
+    project.build().exits(0).runs("softmax:select,log softmax/v1_baseline:check softmax/v2_tiling:check,bench summary");
+    project.edit("ops.yaml", "atol: 0.02", "atol: 0.03");
+    project.build().exits(0).runs("softmax:log softmax/v1_baseline:check softmax/v2_tiling:check summary");
+    project.kernel("softmax", "v2_tiling", "DRIFTS 0.04");
+    project.build().exits(1).says("bench softmax/v2_tiling … rejected (mismatch)");
+    project.edit("ops.yaml", "atol: 0.03", "atol: 0.05");
+    let told = project.t2t("explain softmax/v2_tiling:bench").exits(0).stdout;
+    assert!(told.contains(reason), "{told}");
+}
+
+#[test]
 fn without_a_device_the_first_configuration_is_compiled_unless_compiling_is_asked_for() {
     let project = Project::built();
     project.t2t("build softmax/v1_baseline:compile").exits(0).runs("softmax/v1_baseline:compile");

@@ -12,6 +12,7 @@ A kernel file says what is to become of it by `MARK = "REJECT mismatch; READS da
     LOST, LOST-ONCE  its process is killed from outside          DIES         the server itself dies
     TAKES MS       its bench finds five runs around MS milliseconds, and screenings, too
     NO-FINAL       its bench finds no figure, as on the interpreter
+    DRIFTS X       the error of a timed call, which passes where X <= atol
     VARIES WHY     its bench finds that it varies, and says why
     SEEMS MS       screenings find MS milliseconds, whatever its bench finds
     BREAKS         it raises when it is screened
@@ -810,7 +811,11 @@ def judge_sample(call: Call) -> Reply:
     """Judge a timed call's output."""
     request: SampleRequest = call.request
     document = request["bench"].copy()
-    document["judged"] = {"small": {"run": 0, "verdict": "passed"}}
+    error, (atol, _) = float(call.marks.get("DRIFTS", 0)), call.op["tolerances"]["float32"]
+    document["judged"] = {"small": {"run": 0, "verdict": "rejected" if error > atol else "passed"}}
+    if error > atol:
+        failure = placeless("mismatch", f"a timed call is off by {error}, allowed are {atol}")
+        return rejected("mismatch", {"bench": document, "failure": failure}, cites=False)
     return passed({"bench": document})
 
 

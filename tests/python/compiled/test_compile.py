@@ -159,8 +159,10 @@ class Workspace:
         self.root = root
         self.count = 0
 
-    def compile(self, source: str, patience: float = 0.0, **changes: Any) -> tuple[dict[str, Any], Path]:
-        """Returns the reply for a kernel file of the text `source`, and its scratch folder. Several processes are taken after `patience` seconds."""
+    def compile(
+        self, source: str, patience: float = 0.0, endless: float = 60.0, **changes: Any
+    ) -> tuple[dict[str, Any], Path]:
+        """Returns the reply for a kernel file of the text `source`, and its scratch folder. Several processes are taken after `patience` seconds; a call is not waited for after `endless` seconds."""
         file = self.root / "kernels" / "op" / "v1.py"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(source)
@@ -177,7 +179,7 @@ class Workspace:
             "targets": targets(),
             **changes,
         }
-        constants = {"triton.ahead.PATIENCE_S": patience}
+        constants = {"triton.ahead.PATIENCE_S": patience, "triton.returning.PATIENCE_S": endless}
         return ask("compile.compile_variant", request, constants=constants), scratch
 
     def failure(self, source: str, **changes: Any) -> dict[str, Any]:
@@ -643,3 +645,31 @@ def test_a_kernel_is_unpacked_when_triton_looks_for_it(tmp_path: Path, monkeypat
     (cache / "ONE" / "kernel.cubin").write_text("newer")
     FileCacheManager("ONE")
     assert (cache / "ONE" / "kernel.cubin").read_text() == "newer"
+
+
+ENDLESS = {
+    "a loop of launches": (
+        "    return out",
+        "    while True:\n        scale_kernel[(1,)](x, out, *x.shape, *x.stride(), SMS=sms, BLOCK=64)",
+        "a case",
+    ),
+    "what catches all": (
+        "    return out",
+        "    while True:\n        try:\n            sum(range(1000))\n        except Exception:\n            pass",
+        "a case",
+    ),
+    "an import": ("def triton_op", "while True:\n    sum(range(1000))\n\n\ndef triton_op", "import"),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_a_call_that_does_not_return_leaves_the_rest_to_the_check(name: str, workspace: Workspace) -> None:
+    written, instead, place = ENDLESS[name]
+    assert written in SCALE
+    reply, _ = workspace.compile(SCALE.replace(written, instead), endless=0.3)
+    document = launches(reply)
+    assert document["coverage"] == "partial"
+    [reason] = document["reasons"]
+    assert reason.endswith(": not over after 0.3 s in which nothing was compiled"), reason
+    assert (place == "import") == reason.startswith("import: ")
+    assert len(document["launches"]) <= 2 and bool(document["launches"]) == (place != "import")

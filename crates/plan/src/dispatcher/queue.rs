@@ -148,6 +148,7 @@ mod tests {
             generated: None,
             dependencies: Vec::new(),
             deadline: Duration::ZERO,
+            judging: None,
         };
         let graph = Graph::seal(["a", "b", "c", "d", "e"].map(alone).into()).unwrap();
         graph.indices().collect::<Vec<_>>().try_into().unwrap()

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use t2t_model::action::{Action, Dependency, DeviceClass, Identity, Lane, Need, Phase, Source, Target};
-use t2t_model::manifest::Fact;
+use t2t_model::digest::Digest;
+use t2t_model::manifest::{Fact, Manifest};
 use t2t_model::path::RepoPath;
 use t2t_spec::{Baseline, Declaration, Op, Profile, Spec, Variant};
 
@@ -29,7 +30,7 @@ const CALIBRATION: Duration = Duration::from_mins(2);
 /// What the name of an installed module's version begins with.
 pub const MODULE: &str = "module.";
 
-/// What a result of a baseline is judged by.
+/// What results of timed calls are judged by.
 const JUDGED: [&str; 4] =
     ["declaration.tolerances", "declaration.outputs", "declaration.mutates", "declaration.random"];
 
@@ -40,6 +41,13 @@ pub fn expand(spec: &Spec, inventory: &Inventory) -> Vec<Action> {
     actions.extend(spec.ops.iter().flat_map(|op| Expansion::of(op, spec, inventory).actions()));
     actions.push(summary(spec, inventory, &actions));
     actions
+}
+
+/// Returns the facts that results of timed calls are judged by.
+fn judged(declared: &BTreeMap<Phase, BTreeMap<String, Fact>>) -> BTreeMap<String, Fact> {
+    let is_judged = |name: &str| JUDGED.contains(&name);
+    let facts = declared[&Phase::Check].iter().filter(|(name, _)| is_judged(name));
+    facts.map(|(name, fact)| (name.clone(), fact.clone())).collect()
 }
 
 /// Returns the profile that counts on a device.
@@ -66,6 +74,8 @@ struct Expansion<'a> {
     device: &'a Device,
     /// Phase → the facts of the declaration that it reads, made once for all variants.
     declared: BTreeMap<Phase, BTreeMap<String, Fact>>,
+    /// The digest of the facts that results of timed calls are judged by.
+    judging: Digest,
 }
 
 impl<'a> Expansion<'a> {
@@ -89,13 +99,10 @@ impl<'a> Expansion<'a> {
             let read = fields.iter().filter(|(name, _)| is_read(name));
             read.map(|(name, fact)| (format!("declaration.{name}"), fact.clone())).collect()
         };
-        Self {
-            op,
-            spec,
-            inventory,
-            device,
-            declared: Phase::ALL.into_iter().map(|phase| (phase, facts(phase))).collect(),
-        }
+        let declared: BTreeMap<Phase, BTreeMap<String, Fact>> =
+            Phase::ALL.into_iter().map(|phase| (phase, facts(phase))).collect();
+        let judging = Manifest { facts: judged(&declared) }.key();
+        Self { op, spec, inventory, device, declared, judging }
     }
 
     fn actions(&self) -> Vec<Action> {
@@ -139,10 +146,7 @@ impl<'a> Expansion<'a> {
             functions().filter_map(|function| Some(format!("{MODULE}{}", function.package()?))).collect();
         facts.extend(versions(self.inventory, modules.iter().map(String::as_str)));
         if baselines.iter().any(Baseline::is_judged) {
-            let judged = |name: &&String| JUDGED.contains(&name.as_str());
-            let check = &self.declared[&Phase::Check];
-            facts
-                .extend(check.iter().filter(|(name, _)| judged(name)).map(|(name, fact)| (name.clone(), fact.clone())));
+            facts.extend(judged(&self.declared));
         }
         let mut action = self.action(Phase::Baseline, None, self.measuring_lane(), facts);
         action.sources = sources;
@@ -192,6 +196,7 @@ impl<'a> Expansion<'a> {
             generated: None,
             dependencies: Vec::new(),
             deadline: self.op.timeout(phase, self.profile()).unwrap_or(LOCAL),
+            judging: (phase == Phase::Bench).then_some(self.judging),
         }
     }
 
@@ -247,6 +252,7 @@ fn calibrate(inventory: &Inventory) -> Option<Action> {
         generated: None,
         dependencies: Vec::new(),
         deadline: CALIBRATION,
+        judging: None,
     })
 }
 

@@ -40,6 +40,7 @@ pub(super) fn graph(made: &[Made]) -> Graph {
             .map(|on| Dependency { on: on.clone(), need: Need::Settle, reads: &[] })
             .collect(),
         deadline: Duration::ZERO,
+        judging: None,
     };
     Graph::seal(made.iter().map(action).collect()).unwrap()
 }

@@ -121,5 +121,6 @@ pub(super) fn summary(spec: &Spec, inventory: &Inventory, actions: &[Action]) ->
         generated: None,
         dependencies: needs.collect(),
         deadline: LOCAL,
+        judging: None,
     }
 }
