@@ -45,7 +45,9 @@ def load(question):
     sys.path[:0] = [os.path.join(question["root"], folder) for folder in ["", *question["sources"]]]
     path = os.path.join(question["root"], question["file"])
     sys.path.insert(0, os.path.dirname(path))
-    spec = importlib.util.spec_from_file_location(os.path.basename(path)[:-3], path)
+    # The name that others import it by: what it imports relatively lies beside it.
+    name = ".".join(os.path.splitext(question["file"])[0].split("/"))
+    spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)

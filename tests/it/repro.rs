@@ -147,6 +147,51 @@ fn a_case_that_one_call_alone_does_not_show_wrong_is_said_to_be_rejected() {
     assert!(ran.told.ends_with("\nhint: `t2t explain aliased` says what it means\n"), "{}", ran.told);
 }
 
+#[test]
+fn an_input_that_was_changed_and_a_process_that_was_left_are_seen_in_a_case_alone() {
+    let workspace = workspace();
+    let right = workspace.read("kernels/add/v1_baseline.py");
+    let made = "    output = torch.empty_like(input)\n";
+    let changed = |class: &str, line: &str| {
+        workspace.write("kernels/add/v2_dense.py", right.replace(made, &format!("{line}{made}")));
+        let ran = run(&workspace, &["build", "add/v2_dense:check"]);
+        assert!(ran.told.contains(&format!("check add/v2_dense … rejected ({class})")), "{}", ran.told);
+        run(&workspace, &["repro", "add/v2_dense"])
+    };
+    let ran = changed("mutated-input", "    other.fill_(0.5)\n");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.out.ends_with("\ninput `other` was changed, and `mutates` does not name it\n"), "{ran:?}");
+    let ran = changed("exit", "    raise SystemExit(0)\n");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.told.contains("RuntimeError: the kernel ended the process: exit(0)"), "{ran:?}");
+}
+
+/// Picks experts by probabilities that it does not return; of ties the last.
+const GATE: &str = "\
+version: 1
+ops:
+  moe_gate:
+    reference: kernels/moe_gate/reference.py::moe_gate
+    inputs: {x: [T, D], weight: [E, D]}
+    kwargs: {k: 2}
+    check: {seeds: 1, sizes: {small: {T: 5, D: 24, E: 9}}, edges: {special: {off: no kernel is asked}}}
+    bench: {sizes: {small: {T: 5, D: 24, E: 9}}}
+    variants: [honest]
+";
+
+#[test]
+fn indices_of_ties_are_as_right_in_a_case_alone_as_in_a_check() {
+    let workspace = Workspace::with_zygote(GATE);
+    let folder = environment::root().join("tests/adoption/kernels/moe_gate");
+    for file in ["reference.py", "honest.py"] {
+        workspace.write(&format!("kernels/moe_gate/{file}"), std::fs::read_to_string(folder.join(file)).unwrap());
+    }
+    let ran = run(&workspace, &["build", "moe_gate:check"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.told);
+    let ran = run(&workspace, &["repro", "moe_gate/honest", "edge/zeros[x]/float32"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "as near to torch's as a check asks\n"), "{ran:?}");
+}
+
 /// Two classes: one keeps half of the weight under its name, and one returns its buffer.
 const OF_MODULES: &str = "\
 version: 1

@@ -31,6 +31,19 @@ fn key<'a>(page: &'a str, part: &str) -> Option<&'a str> {
 }
 
 #[test]
+fn a_kernel_that_imports_relatively_is_linked_too() {
+    let workspace = compiled();
+    let helper = "import triton\n\n\n@triton.jit\ndef combined(x, y, alpha):\n    return x + alpha * y\n";
+    workspace.write("kernels/add/helper.py", helper);
+    workspace.edit(FILE, "x + alpha * y", "combined(x, y, alpha)");
+    workspace.edit(FILE, "import triton\n", "import triton\nfrom .helper import combined\n");
+    assert_eq!(workspace.build(&["add/v3_coalesced:compile"]).code, Some(0));
+    let (text, told) = page(&workspace);
+    assert!(!text.contains("not linked") && !told.contains("note:"), "{told}");
+    assert_eq!(key(&text, "return x + alpha * y"), Some("1.6"), "{text}");
+}
+
+#[test]
 fn a_line_of_the_source_belongs_to_what_it_was_compiled_to() {
     let workspace = compiled();
     let line = |start: &str| {

@@ -39,8 +39,8 @@ mod telemetry;
 /// The version of what rendering makes of documents and templates. A new one renders every log again. 1: first. 2: ceilings, variants against the first,
 /// telemetry, a table a size, what was compiled on a device's time. 4: a template's `benchmark.ablation` is `benchmark.against`.
 /// 5: a row's `stopped`: how many runs each size had, where the number was not fixed, and why.
-/// 6: the rounds of a variant (`rounds`).
-pub const VERSION: u32 = 6;
+/// 6: the rounds of a variant (`rounds`). 7: variants that were not reached count as not right.
+pub const VERSION: u32 = 7;
 
 /// A template and where it lies, for errors.
 #[derive(Clone, Copy, Debug)]

@@ -140,18 +140,31 @@ def compared(
     device: str,
     flows: oracle.Flows | None = None,
 ) -> tolerance.Comparison | None:
-    """Returns the comparison of the result `name` by the values that it points to, where nothing is declared of it and torch's is made of indices into a tensor of its shape but for one dim; None of any other result.
+    """Returns the comparison of the result `name` by the values that it points to; None where `into` has nothing of it."""
+    found = into(declaration, case, name, judged.given, judged.right[name], device, flows)
+    return None if found is None else comparing.pointed(judged.made[name], judged.right[name], found)
+
+
+def into(
+    declaration: Declaration,
+    case: Case,
+    name: str,
+    given: Mapping[str, torch.Tensor],
+    right: torch.Tensor,
+    device: str,
+    flows: oracle.Flows | None = None,
+) -> comparing.Into | None:
+    """Returns what torch's result `name` points into, where nothing is declared of it and it is made of indices into a tensor of its shape but for one dim; None of any other result.
 
     Two values count as equal where they lie no further apart than a few times torch's error in their row, with the oracle as the truth; without an oracle they must be equal.
     """
-    right = judged.right[name]
     is_declared = comparing.output(declaration, name)["compare"] != "close"
     if is_declared or not name.isdecimal() or str(right.dtype) not in INTEGERS or seeds.is_random(declaration):
         return None
     seen = Seen()
     try:
         with watched(seen):
-            again = oracle.reference(declaration, case, judged.given, device, flows)
+            again = oracle.reference(declaration, case, given, device, flows)
     except (oracle.Refused, RuntimeError, TypeError, ValueError, KeyError):
         # What is not dispatched as tensors are says nothing.
         return None
@@ -160,7 +173,5 @@ def compared(
         return None
     error = None if wide is None else plain.error(wide)
     if wide is None or error is None or not wide.fits(right):
-        into = comparing.Into(plain.source, plain.source, plain.dim, plain.source.new_zeros(()), plain.is_first)
-    else:
-        into = comparing.Into(plain.source, wide.source.double(), plain.dim, error, plain.is_first)
-    return comparing.pointed(judged.made[name], right, into)
+        return comparing.Into(plain.source, plain.source, plain.dim, plain.source.new_zeros(()), plain.is_first)
+    return comparing.Into(plain.source, wide.source.double(), plain.dim, error, plain.is_first)

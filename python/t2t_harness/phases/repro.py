@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.cases import called_with, cases, inputs, listing, naming, probe_corners
 from t2t_harness.cuda import t2t_cuda
-from t2t_harness.judging import autograd, comparing, corners, findings, oracle, tolerance
+from t2t_harness.judging import autograd, comparing, corners, findings, oracle, pointing, tolerance
 from t2t_harness.op import declaration as declared
 from t2t_harness.op import module_state, operation, results
 from t2t_harness.phases import repro_operator, repro_picture, repro_script
@@ -84,9 +84,15 @@ def written(request: ReproRequest, case: cases.Case) -> dict[str, str]:
     tensors |= {f"expected.{name}": value for name, value in right.plain.items()}
     tensors |= {f"began.{name.removeprefix(module_state.BEGAN)}": value for name, value in right.began.items()}
     tensors |= around(declaration, case, given, right, device)
+    places = pointed(declaration, case, given, right, device)
+    for name, found in places.items():
+        tensors |= {f"plain.{name}": found.plain, f"wide.{name}": found.wide, f"allowed.{name}": found.allowed}
     dense = {name: stored(value) for name, value in tensors.items()}
     save_file(dense, str(scratch / TENSORS))
-    (scratch / SCRIPT).write_text(script(request, case, given, right, flowing), encoding="utf-8")
+    how = compared(declaration, case, right) | {
+        name: ("first" if found.is_first else "pointed", None, found.dim, 0.0, 0.0) for name, found in places.items()
+    }
+    (scratch / SCRIPT).write_text(script(request, case, given, right, flowing, how), encoding="utf-8")
     files = {SCRIPT: SCRIPT, TENSORS: TENSORS}
     # What the script imports beside the wrapper, and no package has.
     beside = [repro_picture.__file__, *([t2t_cuda.__file__] if request["variant"].get("cuda") is not None else [])]
@@ -140,8 +146,20 @@ def compared(declaration: Declaration, case: cases.Case, right: oracle.Reference
             continue
         of = str(named.index(how["of"])) if how["of"] in named else how["of"]
         dim = how["dim"] if how["dim"] is None or isinstance(how["dim"], int) else tuple(how["dim"])
-        found[name] = (how["compare"], of, dim, *comparing.tolerance_of(declaration, case.dtype, name))
+        found[name] = (how["compare"], of, dim, *comparing.allowed_of(declaration, case.dtype, name, right.plain[name]))
     return found
+
+
+def pointed(
+    declaration: Declaration,
+    case: cases.Case,
+    given: Mapping[str, torch.Tensor],
+    right: oracle.Reference,
+    device: str,
+) -> dict[str, comparing.Into]:
+    """Returns what results point into of which nothing is declared, by name."""
+    found = {name: pointing.into(declaration, case, name, given, value, device) for name, value in right.plain.items()}
+    return {name: into for name, into in found.items() if into is not None}
 
 
 def flat(name: str, value: object) -> list[tuple[str, torch.Tensor]]:
@@ -182,8 +200,9 @@ def script(
     given: Mapping[str, object],
     right: oracle.Reference,
     flowing: Mapping[int, torch.Tensor],
+    how: Mapping[str, tuple[object, ...]],
 ) -> str:
-    """Returns the text of the Python file; `flowing` are the gradients that flow into the outputs, by position."""
+    """Returns the text of the Python file; `flowing` are the gradients that flow into the outputs, by position, and `how` says how each result is compared."""
     declaration, variant = request["op"], request["variant"]
     kwargs = called_with.kwargs_of(declaration, case)
     arguments = [f"{name} = {rebuilt(name, value)}" for name, value in given.items()]
@@ -224,7 +243,7 @@ def script(
         tensors=json.dumps(TENSORS),
         picture=Path(repro_picture.__file__).stem,
         constants={str(name): int(value) for name, value in request["constants"].items()},
-        compared=compared(declaration, case, right),
+        compared=dict(how),
         sources=", ".join(f'"{name}": {name}' for name in tensors),
         results={name: words or "the output" for name, words in names.items()},
         arguments="\n".join(f"    {line}" for line in arguments),
@@ -233,6 +252,7 @@ def script(
         before=("        entry.eval()\n" if case.evaluates else "") + (f"        {call}\n" if case.is_again else ""),
         sampled=module_state.SAMPLED,
         recorded="torch.no_grad()" if case.asks == cases.NOBODY else "contextlib.nullcontext()",
+        mutated=[name for name in tensors if name in declaration["mutates"]],
         after_values=", ".join(
             f'"{name}": {name.removeprefix("after.")}' for name in right.plain if name.startswith("after.")
         ),

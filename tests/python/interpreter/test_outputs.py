@@ -248,3 +248,32 @@ def test_sort_without_stability(index: str, class_: str | None, tmp_path: Path) 
     op = declared("torch.sort", [few], ROWS, outputs=outputs)
     found, said = verdict(tmp_path, op, SORT.format(index=index))
     assert found == class_, said
+
+
+SCALE = """
+@triton.jit
+def scale_kernel(x_ptr, out_ptr, N, rows, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * rows + offsets * columns, mask=offsets < N, other=0.0).to(tl.float32)
+    tl.store(out_ptr + row, tl.max(tl.abs(x)) / 448.0{wrong})
+
+
+def wrapper(x):
+    out = torch.empty(x.shape[:1], dtype=torch.float32, device="cuda")
+    if x.numel():
+        scale_kernel[(x.shape[0],)](x, out, x.shape[1], *x.stride(), BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
+"""
+
+SCALES = "def scales(x):\n    return x.float().abs().amax(-1) / 448.0\n"
+
+
+@pytest.mark.parametrize(("wrong", "class_"), [("", None), (" * 1.05", "mismatch"), (" + 0.001", "mismatch")])
+def test_small_results_of_a_wider_type_are_held_to_their_size(wrong: str, class_: str | None, tmp_path: Path) -> None:
+    (tmp_path / "reference.py").write_text(SCALES, encoding="utf-8")
+    reference = {"file": "reference.py", "name": "scales", "init": {}, "root": str(tmp_path)}
+    edges = {"special": "of a row that holds NaN no kernel asks for the scale"}
+    op = declared("", [tensor("x", ["M", "N"])], ROWS, torch=None, reference=reference, dtypes=["bfloat16"])
+    op["edges"] = edges
+    assert verdict(tmp_path / "check", op, SCALE.format(wrong=wrong))[0] == class_

@@ -106,7 +106,7 @@ struct Speedups {
     success_rate: Option<f64>,
 }
 
-/// Variants over all ops. What was not judged counts in no rate.
+/// Variants over all ops. What was not judged counts in no rate; what was not reached, as where it does not compile, is not right.
 #[derive(Debug, Serialize)]
 struct Kernels {
     passed: u64,
@@ -282,14 +282,15 @@ impl Speedups {
 impl Kernels {
     fn of(ops: &[&OpRow]) -> Self {
         let sum = |count: fn(&OpRow) -> u64| ops.iter().map(|row| count(row)).sum::<u64>();
-        let (passed, rejected) = (sum(|row| row.passed), sum(|row| row.rejected));
+        let (passed, rejected, skipped) = (sum(|row| row.passed), sum(|row| row.rejected), sum(|row| row.skipped));
+        let judged = passed + rejected + skipped;
         Self {
             passed,
             rejected,
             not_judged: sum(|row| row.not_judged),
-            skipped: sum(|row| row.skipped),
+            skipped,
             attempts: sum(|row| row.attempts),
-            pass_rate: (passed + rejected > 0).then(|| share(passed, passed + rejected)),
+            pass_rate: (judged > 0).then(|| share(passed, judged)),
         }
     }
 }

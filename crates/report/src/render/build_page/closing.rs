@@ -73,7 +73,8 @@ impl OpRow {
             [told(final_ms, figures::milliseconds), told(speedup, figures::ratio), told(geomean, figures::ratio)]
         };
         let name = |chosen: Option<&String>| chosen.cloned().unwrap_or_else(|| "none".to_owned());
-        let (op, correct) = (self.op.clone(), format!("{}/{}", self.passed, self.passed + self.rejected));
+        let (op, correct) =
+            (self.op.clone(), format!("{}/{}", self.passed, self.passed + self.rejected + self.skipped));
         match shown {
             Shown::Measured => {
                 let figures = figures(self.final_ms, self.speedup, self.geomean_speedup);
