@@ -120,10 +120,13 @@ fn in_workspace(named: &str, root: &Path, here: &Path) -> String {
     path + &rest
 }
 
-/// An op that is declared already stays as it is.
+/// An op that is declared already stays as it is. A file that lacks nothing but an op is no mistake.
 fn is_free(before: Option<&[u8]>, name: &str) -> Result<(), CliError> {
     let Some(bytes) = before else { return Ok(()) };
-    let spec = Spec::parse(OPS, bytes, None).map_err(CliError::Spec)?;
+    let spec = match Spec::parse(OPS, bytes, None) {
+        Err(_) if entry::lacks_ops(bytes) => return Ok(()),
+        parsed => parsed.map_err(CliError::Spec)?,
+    };
     match spec.op(name) {
         Some(_) => {
             Err(CliError::misuse(format!("ops.yaml declares `{name}` already"), "choose another name with `--as`"))

@@ -53,6 +53,7 @@ fn adopt(workspace: &Workspace, arguments: &[&str]) -> Ran {
 #[test]
 fn a_kernel_is_declared_checked_and_told_of() {
     let workspace = workspace();
+    workspace.write("ops.yaml", "version: 1\nops: {}\n");
     let ran = adopt(&workspace, &["lib/fused.py", "--as", "softmax"]);
     assert_eq!(ran.code, Some(1), "{}", ran.told);
     assert_eq!(workspace.read("ops.yaml"), format!("version: 1\nops:\n{ENTRY}"));

@@ -7,6 +7,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
+use crate::Spec;
+
 /// The sizes of an op with so many free dims, two apart, which the built-in ones suit: small, medium, large, for every dim.
 const SIZES: [(usize, [u64; 3]); 3] = [(1, [1 << 16, 1 << 20, 1 << 24]), (3, [128, 256, 512]), (4, [16, 32, 64])];
 
@@ -48,6 +50,15 @@ fn entries(entries: &[(&str, &Value)]) -> String {
     let there = entries.iter().filter(|(_, value)| !value.is_null());
     let written: Vec<String> = there.map(|(key, value)| format!("{key}: {}", flow(value))).collect();
     format!("{{{}}}", written.join(", "))
+}
+
+/// Returns whether an ops.yaml is valid but for its lack of an op.
+#[must_use]
+pub fn lacks_ops(file: &[u8]) -> bool {
+    const ANY: &str = "any:\n  torch: torch.relu\n  inputs: {input: [M, N]}\n";
+    let with = String::from_utf8(file.to_vec()).ok().and_then(|text| inserted(&text, ANY));
+    let with = with.and_then(|text| Spec::parse("ops.yaml", text.as_bytes(), None).ok());
+    with.is_some_and(|spec| spec.ops.len() == 1)
 }
 
 /// Returns `file`, an ops.yaml, with an entry at the end of its ops. An empty `ops: {}` becomes a block. None where there are ops that are not written as blocks of their own.
@@ -149,6 +160,20 @@ mod tests {
             text("f", &one, &[("name", &name)]),
             "f:\n  reference: a.py::f\n  inputs: {x: {shape: [N], dtype: int64, init: {randint: [0, N]}}}\n  bench: {sizes: {small: 65536, medium: 1048576, large: 16777216}}\n  variants:\n    - {name: v1}\n"
         );
+    }
+
+    #[test]
+    fn a_file_that_lacks_an_op_alone_is_told_from_one_with_a_mistake() {
+        for file in ["version: 1\n", "version: 1\nops: {}\n", "version: 1\ndefaults: {dtypes: [float16]}\nops: ~\n"] {
+            assert!(lacks_ops(file.as_bytes()), "{file}");
+        }
+        for file in [
+            "version: 1\nop: {}\n",
+            "version: 9\nops: {}\n",
+            "version: 1\nops:\n  a: {torch: relu, inputs: {x: [M, N]}}\n",
+        ] {
+            assert!(!lacks_ops(file.as_bytes()), "{file}");
+        }
     }
 
     #[test]

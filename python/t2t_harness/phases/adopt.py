@@ -11,12 +11,13 @@ import importlib.util
 import logging
 import re
 import warnings
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from t2t_harness.op import declaration as declared
-from t2t_harness.op import operation, valueless
+from t2t_harness.op import operation, results, valueless
+from t2t_harness.phases.arranged import Unclear, alias_of, arranged
 from t2t_harness.sources import signatures
 from t2t_harness.sources.signatures import Parameter, Wrapper
 
@@ -34,22 +35,6 @@ if TYPE_CHECKING:
 
 HOMES = ("torch.nn.functional", "torch", "torch.special", "torch.linalg", "torch.fft")
 """Where a name without a dot is looked for, as in ops.yaml."""
-
-ALIASES = tuple(
-    tuple(names.split())
-    for names in (
-        "input x inp a self in_tensor hidden_states logits q query ids input_ids indices",
-        "other y b k key",
-        "weight w gamma v value embeddings table",
-        "index indices idx",
-        "bias beta b",
-        "target targets label labels",
-        "dim axis",
-        "eps epsilon variance_epsilon",
-        "normalized_shape shape",
-    )
-)
-"""Names that are used for one another."""
 
 GUESSES: Mapping[str, Json] = {
     "dim": -1,
@@ -101,14 +86,6 @@ WEIGHT = re.compile(r"[wbg]|(.*_)?(weight|bias|gamma|beta|scale)s?", re.IGNORECA
 """Names of tensors that have a value for each place of the last dim."""
 
 LENGTHS = {"M": 8, "N": 16, "K": 12, "B": 2, "H": 4, "S": 24, "C": 6, "W": 20, "V": 40}
-
-
-class Unclear(Exception):
-    """Something in the entry cannot be determined; the message says what, and `hint` what to add."""
-
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.hint = hint
 
 
 def adopt(request: AdoptRequest) -> Reply:
@@ -245,6 +222,7 @@ def accepted(
         for more in ({}, along) if along else ({},):
             problem = refused(op, inputs, {**kwargs, **more}, least)
             if problem is None:
+                inputs = freer(op, tensors, inputs, {**kwargs, **more})
                 return even(op, inputs, {**kwargs, **more}), {**kwargs, **more}
             plainest = plainest or (None if least else problem)
     names = ", ".join(f"`{one.name}`" for one in tensors)
@@ -256,6 +234,24 @@ def accepted(
     given = f", with `kwargs: {{{unknown}}}`" if unknown else ""
     hint = f"write the entry by hand{given}: docs/reference/ops-yaml.md has every field"
     raise Unclear(message if tensors else "the op takes no tensors", hint)
+
+
+def freer(
+    op: Declaration, tensors: list[Parameter], inputs: dict[str, Tried], kwargs: Mapping[str, Json]
+) -> dict[str, Tried]:
+    """Returns the first shapes of as many dims each with which the op takes the call, too, and of which more lengths are apart from each other; `inputs` where there are none. `x @ weight.T` takes two matrices of one shape."""
+
+    def ranks(shapes: Mapping[str, Tried]) -> list[int]:
+        return [len(one["shape"]) for one in shapes.values()]
+
+    def lengths(shapes: Mapping[str, Tried]) -> int:
+        return len({length for one in shapes.values() for length in one["shape"]})
+
+    if any("init" in one for one in inputs.values()):
+        return inputs
+    others = (shapes for shapes, _ in tried(op, tensors) if ranks(shapes) == ranks(inputs))
+    freer = (one for one in others if lengths(one) > lengths(inputs) and refused(op, one, kwargs) is None)
+    return next(freer, inputs)
 
 
 def even(op: Declaration, inputs: dict[str, Tried], kwargs: Mapping[str, Json]) -> dict[str, Tried]:
@@ -318,8 +314,9 @@ def refused(
             for name, one in inputs.items()
         }
         result = operation.call(function, trial, given, declared.bind_kwargs(kwargs, lengths))
-        if isinstance(result, torch.Tensor) and result.dim() < least:
-            raise ValueError(f"the result has {result.dim()} dims")
+        made = [one for one in results.listed(result) if isinstance(one, torch.Tensor)]
+        if made and max(one.dim() for one in made) < least:
+            raise ValueError(f"the result has fewer than {least} dims")
 
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
@@ -339,62 +336,3 @@ def refused(
         except Exception as error:
             return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     return None
-
-
-def alias_of(name: str, wrapper: Wrapper, taken: Container[str] = ()) -> str | None:
-    """Returns the wrapper's parameter that means the op's argument `name`: the same name, or one that is used for it and not `taken`."""
-    own = [one.name for one in wrapper.parameters if one.name not in taken]
-    if name in own:
-        return name
-    meant = {one for names in ALIASES if name in names for one in names}
-    return next((one for one in own if one.lower() in meant), None)
-
-
-def arranged(
-    wrapper: Wrapper, inputs: Mapping[str, object], kwargs: Mapping[str, object]
-) -> tuple[str | None, list[list[str]]]:
-    """Returns the `call` that ops.yaml needs, None where names do, and pairs of the wrapper's parameter and what it is given.
-
-    Raises Unclear where a parameter without a default means nothing of the op's.
-    """
-    given = meanings(wrapper, inputs, kwargs)
-    missing = [one.name for one in wrapper.parameters if one.name not in given and not one.has_default]
-    if missing:
-        named, has = ", ".join(f"`{name}`" for name in missing), ", ".join([*inputs, *kwargs])
-        message = f"`{wrapper.entry}` has {named}, which is none of the op's arguments: {has}"
-        raise Unclear(message, "write the entry by hand, with a `call` that gives it a value")
-    pairs = [[one.name, given[one.name]] for one in wrapper.parameters if one.name in given]
-    by_name = all(name == meant for name, meant in pairs) and len(pairs) == len(inputs) + len(kwargs)
-    if by_name and not wrapper.is_positional:
-        return None, pairs
-    return f"entry({', '.join(written(wrapper, given))})", pairs
-
-
-def meanings(wrapper: Wrapper, inputs: Mapping[str, object], kwargs: Mapping[str, object]) -> dict[str, str]:
-    """Returns, for each of the wrapper's parameters, the op's argument that it is given: by name, by alias, and inputs that are left by their order."""
-    parameters = [one.name for one in wrapper.parameters]
-    given = {name: name for name in (*inputs, *kwargs) if name in parameters}
-    for name in (*inputs, *kwargs):
-        if name not in given.values() and (own := alias_of(name, wrapper, given)) is not None:
-            given[own] = name
-    left = [name for name in inputs if name not in given.values()]
-    for one in wrapper.parameters:
-        if left and one.name not in given and not one.has_default:
-            given[one.name] = left.pop(0)
-    return given
-
-
-def written(wrapper: Wrapper, given: Mapping[str, str]) -> Iterator[str]:
-    """Yields the arguments of the call: by position up to the first parameter that is left to its default, by keyword from there on. What takes no keywords gets defaults up to
-    the last argument that is given."""
-    is_skipped = False
-    last = max((place for place, one in enumerate(wrapper.parameters) if one.name in given), default=-1)
-    for place, one in enumerate(wrapper.parameters):
-        if one.name not in given:
-            is_skipped = not wrapper.is_positional
-            if wrapper.is_positional and place < last:
-                yield repr(one.default)
-        elif is_skipped or one.is_keyword:
-            yield f"{one.name}={given[one.name]}"
-        else:
-            yield given[one.name]

@@ -209,6 +209,14 @@ def product(x, w):
     return x @ w
 
 
+def routed(x, weight, k=4):
+    return torch.softmax(x @ weight.t(), -1).topk(k, -1)
+
+
+def distances(a, b):
+    return (a * a).sum(-1)[:, None] + (b * b).sum(-1) - 2 * a @ b.t()
+
+
 def both(a, b):
     return a + b
 
@@ -256,6 +264,8 @@ def of_reference(tmp_path: Path, name: str, parameters: str) -> dict[str, Any]:
         ("rms", "x, w, eps=1e-6", {"x": MN, "w": ["N"]}),
         ("added", "x, residual, norm_weight", {"x": MN, "residual": MN, "norm_weight": ["N"]}),
         ("product", "x, w", {"x": ["M", "K"], "w": ["K", "N"]}),
+        ("routed", "x, weight, k=4", {"x": ["M", "K"], "weight": ["N", "K"]}),
+        ("distances", "a, b", {"a": ["M", "K"], "b": ["N", "K"]}),
         ("both", "a, b", {"a": MN, "b": MN}),
         ("plain", "x, y", {"x": MN, "y": MN}),
         ("gated", "x", {"x": ["M", "2*N"]}),
