@@ -228,7 +228,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 42] = [
+const KINDS: [(&str, &str); 43] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -271,6 +271,7 @@ const KINDS: [(&str, &str); 42] = [
     ("segments", "shapes"),
     ("evaluation", "kwargs"),
     ("halves", "zeros"),
+    ("opposed", "large"),
 ];
 
 /// Returns what `check.edges` calls the edge of a case.

@@ -41,7 +41,7 @@ pub(crate) fn repro(common: &Common, arguments: &ReproArguments) -> Result<u8, C
     if arguments.sanitizer.is_some() {
         require_sanitizer()?;
     }
-    let Written { folder, secrets: of_authors, rejected } = written(common, arguments)?;
+    let Written { folder, secrets: of_authors, rejected, is_left_out } = written(common, arguments)?;
     let script = folder.join(SCRIPT);
     streams::say(&format!("wrote {}", script.display()));
     if arguments.no_run {
@@ -69,6 +69,11 @@ pub(crate) fn repro(common: &Common, arguments: &ReproArguments) -> Result<u8, C
         streams::say(&format!(
             "note: the last check rejected this case as `{class}`, which one call alone does not show: {reason}\nhint: {hint}"
         ));
+    }
+    if is_left_out {
+        streams::say(
+            "note: the last check left this case out: what the interpreter may do for probes was used up (docs/reference/judging.md#limits)",
+        );
     }
     Ok(u8::from(!status.success()))
 }
@@ -101,6 +106,8 @@ struct Written {
     secrets: Vec<String>,
     /// How the last check rejected the case, if it did.
     rejected: Option<Rejected>,
+    /// Whether the last check did not run the case.
+    is_left_out: bool,
 }
 
 /// A rejection of one case.
@@ -122,7 +129,7 @@ fn written(common: &Common, arguments: &ReproArguments) -> Result<Written, CliEr
     }
     let target = target(&session, &arguments.target)?;
     let (case, mut checked) = known(&session, &target, arguments.case.as_deref().or(arguments.named.as_deref()))?;
-    let mut rejections = std::mem::take(&mut checked.rejections);
+    let (mut rejections, left_out) = (std::mem::take(&mut checked.rejections), std::mem::take(&mut checked.left_out));
     let job = job(&session, &target, case.as_deref(), checked);
     let performed = perform::repro(&job, &session.pool);
     let left = job.scratch.parent().unwrap_or(&job.scratch).to_owned();
@@ -134,7 +141,7 @@ fn written(common: &Common, arguments: &ReproArguments) -> Result<Written, CliEr
     let _ = fs::remove(&left);
     let (folder, found) = kept?;
     let secrets = session.spec.authors.variables().map(str::to_owned).collect();
-    Ok(Written { folder, secrets, rejected: rejections.remove(&found) })
+    Ok(Written { folder, secrets, rejected: rejections.remove(&found), is_left_out: left_out.contains(&found) })
 }
 
 /// Returns the check of the variant that `text` names.
@@ -167,6 +174,8 @@ struct Checked {
     bindings: BTreeMap<String, Binding>,
     /// The cases that it rejected, by name.
     rejections: BTreeMap<String, Rejected>,
+    /// The cases that it did not run.
+    left_out: Vec<String>,
     /// What the values of its inputs depend on.
     salt: String,
     /// The lengths that torch takes, as the op's analysis found out.
@@ -197,6 +206,7 @@ impl Checked {
             reached: reached.collect(),
             bindings,
             rejections,
+            left_out: evidence.left_out.unwrap_or_default(),
             lengths: BTreeMap::new(),
         }
     }

@@ -15,14 +15,14 @@ from t2t_harness.cases import reference_code
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration
 
-MOST = 4
+MOST = 6
 """So many values of an argument are taken."""
 
 SOME = 1.5
 """A number for an argument that is none. A reference that wants something else refuses it."""
 
-FEW = (1, 4)
-"""Values of an argument that is compared with what is not written down, such as a length: those of few cases are below them all."""
+FEW = (1, 4, 0)
+"""Values of an argument that is compared with what is not written down, such as a length: those of few cases are below them all. What asks whether there is a value takes zero for none."""
 
 LENGTHS = ...
 """What stands for that among the constants."""
@@ -39,9 +39,13 @@ def compared(declaration: Declaration, name: str, value: object) -> list[object]
     kinds: tuple[type, ...] = (str,) if isinstance(value, str) else (int, float)
     if value is None:
         kinds = (str, int, float)
-    found: list[object] = []
+    own = declaration["kwargs"]
+    # Of two that are compared with each other the one is tried at the other's value.
+    partners = [own[other] for other in _partners(source, name) if type(own.get(other)) in (int, float)]
+    alike = [one for one in partners if type(one) is type(value)]
+    found: list[object] = [one for one in (*alike, *(one + 1 for one in alike if type(one) is int)) if one != value]
     for one in _constants(source, name):
-        if one is LENGTHS and type(value) is int:
+        if one is LENGTHS and (value is None or type(value) is int):
             found += [few for few in FEW if few != value and few not in found]
         elif isinstance(one, kinds) and not isinstance(one, bool) and one != value and one not in found:
             found.append(one)
@@ -186,13 +190,30 @@ def _constants(source: bytes, name: str) -> tuple[object, ...]:
     return tuple(found)
 
 
+@functools.lru_cache(64)
+def _partners(source: bytes, name: str) -> tuple[str, ...]:
+    """Returns what else stands by itself where something that is called `name` is compared."""
+    tree = reference_code.tree(source)
+    nodes = [] if tree is None else [node for node in ast.walk(tree) if isinstance(node, ast.Compare)]
+    sides = [[node.left, *node.comparators] for node in nodes]
+    met = [one for several in sides if any(_is_named(side, name) for side in several) for one in several]
+    return tuple(dict.fromkeys(one.id for one in met if isinstance(one, ast.Name) and one.id != name))
+
+
+def is_met(declaration: Declaration, name: str) -> bool:
+    """Tells whether the reference of the op compares its argument `name` with what is not written down, as an input."""
+    source = reference_code.source(declaration)
+    return source is not None and LENGTHS in _constants(source, name)
+
+
 def _of_comparison(node: ast.Compare, name: str) -> Iterator[object]:
     """Yields the constants of one comparison in which `name` stands by itself, or as an attribute of an instance."""
     sides = [node.left, *node.comparators]
     if not any(_is_named(side, name) for side in sides):
         return
     is_ordered = any(isinstance(one, ORDERED) for one in node.ops)
-    if is_ordered and any(not _is_named(side, name) and not _literal(side) for side in sides):
+    is_met = is_ordered or any(isinstance(one, ast.Eq | ast.NotEq) for one in node.ops)
+    if is_met and any(not _is_named(side, name) and not _literal(side) for side in sides):
         yield LENGTHS
     for side in sides:
         parts = side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side]

@@ -143,10 +143,10 @@ def is_crossed(own: Mapping[str, object], changed: Mapping[str, object]) -> bool
 
 
 def has_zero(declaration: Declaration, changed: Mapping[str, object]) -> bool:
-    """Tells whether an argument of a reference in Python is zero that it declares otherwise: a divisor, or the base of a logarithm, cannot be."""
+    """Tells whether an argument of a reference in Python is zero that it declares otherwise, or not at all: a divisor, or the base of a logarithm, cannot be."""
     own = declaration["kwargs"]
     return bool(declaration.get("reference")) and any(
-        isinstance(value, float) and value == 0 and bool(own.get(name)) for name, value in changed.items()
+        type(value) in (int, float) and value == 0 and own.get(name) != 0 for name, value in changed.items()
     )
 
 

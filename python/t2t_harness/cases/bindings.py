@@ -5,15 +5,16 @@ It makes no cases and no values, and imports no torch.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from t2t_harness.cases.remembered import of_declaration
 from t2t_harness.op import expression, lengths
-from t2t_harness.op.declaration import bind_shape, tensors
+from t2t_harness.op.declaration import bind_init, bind_shape, tensors
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration, Taken
@@ -80,12 +81,39 @@ def steps(declaration: Declaration) -> dict[str, int]:
 
 
 def stepped(declaration: Declaration, binding: Mapping[str, int]) -> dict[str, int]:
-    """Returns `binding` with each length rounded up to a multiple of what `steps` says, and to one that torch takes."""
-    found = dict(binding)
+    """Returns `binding` with each length rounded up to a multiple of what `steps` says, and to one that torch takes; places are as many as the integers that are distinct and point to them."""
+    found = roomy(declaration, binding)
     for dim, step in steps(declaration).items():
         if dim in found:
             found[dim] = -(-found[dim] // step) * step
     return lengths.fitted(taken(declaration), found)
+
+
+ROOM = 4
+"""So often lengths are raised for distinct integers: each dim of an expression once is enough, as a rule."""
+
+
+def roomy(declaration: Declaration, binding: Mapping[str, int]) -> dict[str, int]:
+    """Returns `binding` with more places for integers of which none is there twice, where dims that are free say how many there are."""
+    found = dict(binding)
+    for given in tensors(declaration):
+        init = given["init"]
+        if init["kind"] not in ("distinct", "unique_between") or not given["shape"]:
+            continue
+        words = re.findall(r"[A-Za-z_]\w*", str(init["high"]))
+        raised = next((dim for dim in words if dim in free_lengths(declaration)), None)
+        if raised is None or raised in given["shape"]:
+            continue
+        with contextlib.suppress(expression.Impossible, KeyError):
+            # Lengths may be some of several.
+            for _ in range(ROOM):
+                bound, shape = bind_init(init, found), bind_shape(given["shape"], found)
+                needed = shape[-1] if init["kind"] == "distinct" else math.prod(shape)
+                low, high = int(cast("int", bound["low"])), int(cast("int", bound["high"]))  # type: ignore[typeddict-item]
+                if high - low >= needed:
+                    break
+                found[raised] = -(-found[raised] * (needed + low) // max(high, 1))
+    return found
 
 
 def taken(declaration: Declaration) -> dict[str, Taken]:

@@ -373,13 +373,6 @@ def comparable(declaration: Declaration, dtype: str) -> list[str]:
     return [given["name"] for given in inputs if given["shape"] and (given["dtype"] or dtype) == dtype in FLOATING]
 
 
-def alike_integers(declaration: Declaration) -> list[str]:
-    """Returns the names of the inputs of random integers that are drawn as those of the first one are, where there are several."""
-    drawn = [given for given in tensors(declaration) if given["init"]["kind"] == "randint" and given["shape"]]
-    same = [given for given in drawn if (given["init"], given["dtype"]) == (drawn[0]["init"], drawn[0]["dtype"])]
-    return [given["name"] for given in same if not given.get("optional")] if len(same) > 1 else []
-
-
 def has_probabilities(declaration: Declaration) -> bool:
     """Tells whether inputs are probabilities. torch refuses other values, on a device by an assertion that ends the process."""
     random = declaration.get("random")

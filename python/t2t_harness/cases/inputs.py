@@ -11,6 +11,7 @@ from t2t_harness.cases import (
     cases,
     declared_inputs,
     drawing,
+    probe_alone,
     probe_indices,
     probing,
     unusual,
@@ -45,10 +46,12 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
         if declaration.get("reference"):
             dense[name] = declared_inputs.within(given, case, dense[name])
     if case.values == cases.TIES and special in dense:
-        alike = cases.alike_integers(declaration)
-        others = alike if special in alike else cases.comparable(declaration, case.dtype)
-        other = next(name for name in others if name != special)
-        dense[special] = unusual.ties(dense[special], dense[other])
+        alike = probe_indices.ties(declaration)
+        floating = (name for name in cases.comparable(declaration, case.dtype) if name != special)
+        other = alike[special] if special in alike else next(floating)
+        tied = unusual.ties(dense[special], dense[other])
+        given = next(given for given in present if given["name"] == special)
+        dense[special] = declared_inputs.within(given, case, tied) if special in alike else tied
     if case.values == cases.IGNORED and special in dense:
         given_by = called_with.kwargs_of(declaration, case)
         dense[special].fill_(given_by[cases.IGNORE if cases.IGNORE in given_by else cases.PADDING])
@@ -60,7 +63,7 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
         if dense[special].is_floating_point():
             dense[special] = unusual.planted(dense[special], probing.numbers(declaration, given))
         else:
-            whole = probe_indices.within(given, case.binding, probe_indices.whole(declaration))
+            whole = probe_indices.planted_in(declaration, given, case.binding, case.kwargs)
             dense[special] = declared_inputs.in_order(given, case, unusual.planted(dense[special], whole))
     if case.values == cases.BOUNDS:
         for given in present:
@@ -68,6 +71,9 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
                 low, high = drawing.bounds(declared.bind_init(given["init"], case.binding))
                 far = unusual_integers.bounds(dense[given["name"]], low, high)
                 dense[given["name"]] = declared_inputs.in_order(given, case, far)
+    if case.values == probe_alone.OPPOSED and case.of is not None:
+        for sign, name in zip((-1, 1), case.of.split(cases.JOINED), strict=True):
+            dense[name] = unusual.far(dense[name], sign)
     if case.values in (cases.PAIRS, cases.CORNERS):
         met = [given for given in present if given["name"] in probing.alike(declaration)]
         numbers = unusual.PAIRED if case.values == cases.PAIRS else unusual.CORNERS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, elementwise, probe_marks, probe_values, probing
@@ -28,6 +29,12 @@ ONLY = "only"
 NUMBERS = {"one-nan": "nan", "one-inf": "inf", "one-negative-inf": "-inf"}
 """Kind of values → what it is called."""
 
+OPPOSED = "opposed"
+"""What a case is called, and the values, of two inputs of other signs."""
+
+PRODUCTS = 3
+"""So many inputs are looked at for two that are multiplied."""
+
 INPUTS = 4
 """So many inputs are zero throughout, each in a case of its own."""
 
@@ -44,6 +51,7 @@ def alone(declaration: Declaration, limit: int) -> Iterator[Case]:
     yield from expanded(declaration)
     yield from zero(declaration)
     yield from number(declaration)
+    yield from opposed(declaration)
     yield from square(declaration, limit)
     yield from apart(declaration)
 
@@ -94,6 +102,22 @@ def number(declaration: Declaration) -> Iterator[Case]:
             declaration, f"{ONLY}[{floating[0]}={word}]", probing.tiny(declaration), values=values, of=floating[0]
         )
         yield replace(probing.forward(declaration, found), has_own_budget=True)
+
+
+def opposed(declaration: Declaration) -> Iterator[Case]:
+    """Yields a case in which the first of two inputs that have a dim in common, as of a product, is below zero throughout and the other above it: what keeps the largest of some sums of products may begin with zero."""
+    if elementwise.shows_anywhere(declaration):
+        return
+    names = probing.of_values(declaration)
+    known = [given for given in tensors(declaration) if given["name"] in names and given["init"]["kind"] == "normal"]
+    wide = [given for given in known if len(given["shape"]) > 1]
+    for one, other in combinations(wide[:PRODUCTS], 2):
+        if one["shape"][-1] in other["shape"]:
+            both = cases.JOINED.join((one["name"], other["name"]))
+            small = probing.tiny(declaration)
+            found = probing.probe(declaration, f"{OPPOSED}[{both}]", small, values=OPPOSED, of=both)
+            yield replace(probing.forward(declaration, found), has_own_budget=True)
+            return
 
 
 def square(declaration: Declaration, limit: int) -> Iterator[Case]:

@@ -13,6 +13,7 @@ from t2t_harness.cases import (
     arguments_values,
     bindings,
     cases,
+    probe_indices,
     probing,
     windows,
 )
@@ -62,9 +63,12 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
             # Few classes, so that some rows have the label.
             binding = probing.rows(declaration, (3, 19, 3))
         elif cases.PADDING in others:
-            # Few places, so that some indices are that one.
+            # Few places and many indices, so that some are that one.
             few = {dim: probing.NARROW + 1 for dim in bindings.pointed_into(declaration)}
-            binding = probing.bound(declaration, {**binding, **few}, probing.NARROW)
+            many = dict.fromkeys(probe_indices.lengths_of(declaration), probe_indices.MANY)
+            binding = probing.bound(declaration, {**binding, **many, **few}, probing.NARROW)
+        elif (held := probe_indices.met(declaration, changed, others)) is not None:
+            more = {"values": cases.PLANTED, "of": held}
         elif changed.get("ceil_mode") is True and "ceil_mode" in others:
             binding = left_over(declaration, binding, changed)
         elif name in arguments_values.OF_SPECIAL and probing.of_values(declaration):
@@ -95,7 +99,10 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
         words += int(is_word)
         # So is what a reference has by default, where that is something else.
         is_default = label.startswith(arguments_away.WITHOUT) and declaration.get("reference") is not None
-        more["has_own_budget"] = is_first or is_word or is_uneven or is_default
+        # And what there is none of by default: another number may say nothing.
+        is_none = len(others) == 1 and all(declaration["kwargs"].get(one, 0) is None for one in others)
+        is_planted = more.get("values") == cases.PLANTED and len(others) == 1
+        more["has_own_budget"] = is_first or is_word or is_uneven or is_default or is_none or is_planted
         binding = divided(declaration, binding, changed)
         yield probing.probe(declaration, f"kwarg[{label}]", binding, kwargs=changed, **more)
         if name in EVEN and isinstance(changed.get(name), str):

@@ -159,6 +159,9 @@ def away(declaration: Declaration, name: str, declared: object, rank: int) -> li
     """Returns other values for the argument `name` of a constructor: as for one of a call, with the words that the code of the class names first, and whole numbers of which nothing else is known. What makes no sense the class refuses."""
     if isinstance(declared, str) and declared in bindings.own_lengths(declaration):
         return []
+    if type(declared) is int and declared >= LENGTH and declared in lengths(declaration):
+        # An input has as many, and would not fit.
+        return []
     compared = arguments_compared.compared(declaration, name, declared)
     found = [*compared, *arguments_values.away(name, declared, rank)]
     if type(declared) is int and not found:
@@ -168,6 +171,16 @@ def away(declaration: Declaration, name: str, declared: object, rank: int) -> li
         found.sort(key=lambda one: isinstance(one, int) and one <= 0)
     refused = [one for one in found if arguments_refused.refuses(declaration, name, one)]
     return [one for place, one in enumerate(found) if one not in found[:place] and one not in refused]
+
+
+LENGTH = 8
+"""A number from which on it is no chance that a dim is as long."""
+
+
+def lengths(declaration: Declaration) -> set[int]:
+    """Returns the lengths that dims of inputs have in all cases."""
+    written = {one for given in tensors(declaration) for one in given["shape"] if isinstance(one, int)}
+    return written | {one for one in bindings.own_lengths(declaration).values() if one is not None}
 
 
 def is_class(path: Path, name: str) -> bool:

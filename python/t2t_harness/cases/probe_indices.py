@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import bindings, cases, drawing, elementwise, probing
+from t2t_harness.cases import arguments_compared, bindings, cases, drawing, elementwise, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import bind_init, tensors
 
@@ -86,16 +87,16 @@ def bounds(declaration: Declaration, compared: Iterable[int], limit: int) -> Ite
 
 
 def planted(declaration: Declaration) -> Iterator[Case]:
-    """Yields a case in which some of the integers of an input are whole numbers among the arguments, or beside them: an index of nothing, a mark, a first one that is other than the rest. It takes no other's place."""
+    """Yields a case in which some of the integers of an input are whole numbers among the arguments, or beside them: an index of nothing, a mark, a first one that is other than the rest; of a wide range its ends and zero, too. It takes no other's place."""
     wanted = whole(declaration)
-    if not wanted or declaration.get("random"):
+    if declaration.get("random"):
         return
     # There are as many places as those numbers point to.
-    places = {dim: min(max(wanted) + 2, MOST_PLACES) for dim in bindings.pointed_into(declaration)}
+    places = {dim: min(max(wanted, default=0) + 2, MOST_PLACES) for dim in bindings.pointed_into(declaration)}
     small = probing.tiny(declaration)
     for given in tensors(declaration):
         binding = probing.bound(declaration, {**small, **places}, probing.NARROW)
-        if given["shape"] and within(given, binding, wanted) and bindings.is_possible(declaration, binding):
+        if given["shape"] and planted_in(declaration, given, binding) and bindings.is_possible(declaration, binding):
             word = f"{cases.PLANTED}[{given['name']}]"
             found = probing.probe(declaration, word, binding, values=cases.PLANTED, of=given["name"])
             yield replace(found, has_own_budget=True)
@@ -105,9 +106,83 @@ MOST_PLACES = 300
 """So many places there are at most for a number that points to one."""
 
 
-def whole(declaration: Declaration) -> list[int]:
-    """Returns the whole numbers from 2 on among the op's arguments; less are drawn anyway."""
-    told = [*(declaration.get("kwargs") or {}).values(), *elementwise.defaults(declaration).values()]
+WIDE = 1 << 9
+"""A range of so many integers is seldom drawn at its ends."""
+
+MANY = 19
+"""So many indices are tried at few places."""
+
+
+def planted_in(
+    declaration: Declaration,
+    given: TensorInput,
+    binding: Mapping[str, int],
+    changed: Mapping[str, object] | None = None,
+) -> list[int]:
+    """Returns the numbers that are planted among the integers of an input, in a call with the arguments `changed` where there are some."""
+    found = within(given, binding, whole(declaration, changed))
+    if given["init"]["kind"] == "randint" and changed is None:
+        known = span(given)
+        if known is not None and known.stop - known.start > WIDE:
+            ends = [*([0] if known.start < 0 < known.stop else []), known[0], known[-1]]
+            found += [one for one in ends if one not in found]
+    return found
+
+
+def ties(declaration: Declaration) -> dict[str, str]:
+    """Returns the inputs of random integers that are tried with values of another one, and which that is: the first of several that are drawn alike, and the wider of two of one shape and dtype whose ranges of numbers meet."""
+    drawn = [given for given in tensors(declaration) if given["init"]["kind"] == "randint" and given["shape"]]
+    found: dict[str, str] = {}
+    for one, other in combinations([given for given in drawn if not given.get("optional")], 2):
+        if (one["init"], one["dtype"]) == (other["init"], other["dtype"]):
+            found.setdefault(one["name"], other["name"])
+        elif do_meet(one, other):
+            narrow, wide = sorted((one, other), key=lambda given: len(span(given) or range(0)))
+            found.setdefault(wide["name"], narrow["name"])
+    return dict(list(found.items())[:MOST_TIES])
+
+
+MOST_TIES = 3
+"""So many inputs of integers are tried so."""
+
+
+def do_meet(one: TensorInput, other: TensorInput) -> bool:
+    """Tells whether two inputs of random integers, of one shape and dtype, may have the same values."""
+    own, theirs = span(one), span(other)
+    if (one["shape"], one["dtype"]) != (other["shape"], other["dtype"]) or own is None or theirs is None:
+        return False
+    return max(own.start, theirs.start) < min(own.stop, theirs.stop)
+
+
+def span(given: TensorInput) -> range | None:
+    """Returns the range that an input of random integers is drawn from, None where a length is one of its ends."""
+    init = given["init"]
+    low, high = (init["low"], init["high"]) if init["kind"] == "randint" else ("", "")
+    return range(low, high) if isinstance(low, int) and isinstance(high, int) else None
+
+
+def met(declaration: Declaration, changed: Mapping[str, object], names: Iterable[str]) -> str | None:
+    """Returns the first input of integers, where an argument of those `names` is a whole number in a call with the arguments `changed` that the reference compares with something; else None."""
+    whole_ones = [name for name in names if type(changed.get(name)) is int]
+    if not any(arguments_compared.is_met(declaration, name) for name in whole_ones):
+        return None
+    held = [given["name"] for given in tensors(declaration) if given["init"]["kind"] == "randint" and given["shape"]]
+    return held[0] if held else None
+
+
+def lengths_of(declaration: Declaration) -> list[str]:
+    """Returns the dims of the inputs whose integers are drawn up to a length: how many there are, and not the lengths."""
+    shaped = [given["shape"] for given in tensors(declaration) if given["name"] in bounded(declaration)]
+    pointed, free = bindings.pointed_into(declaration), probing.free(declaration)
+    return [str(dim) for shape in shaped for dim in shape if dim in free and dim not in pointed]
+
+
+def whole(declaration: Declaration, changed: Mapping[str, object] | None = None) -> list[int]:
+    """Returns the whole numbers from 2 on among the op's arguments; less are drawn anyway. In a call with the arguments `changed` they are those that are others there."""
+    own = declaration.get("kwargs") or {}
+    if changed is not None:
+        return sorted({value for name, value in changed.items() if type(value) is int and own.get(name) != value})
+    told = [*own.values(), *elementwise.defaults(declaration).values()]
     return sorted({value for value in told if type(value) is int and value >= 2})
 
 

@@ -21,7 +21,7 @@ CHANGED = "gradients-changed"
 """The case whose outputs are changed in place before the backward pass."""
 
 
-ALONE = 4
+ALONE = 6
 """So many inputs ask for a gradient alone, each in a case."""
 
 
@@ -296,7 +296,7 @@ def ties(declaration: Declaration) -> Iterator[Case]:
     if name is not None and len(known) > 1:
         yield probing.probe(declaration, f"ties[{name}]", probing.rows(declaration), values=cases.TIES, of=name)
     # Integers of a wide range are never the same by chance.
-    for name in cases.alike_integers(declaration)[:1]:
+    for name in probe_indices.ties(declaration):
         found = probing.probe(declaration, f"ties[{name}]", probing.rows(declaration), values=cases.TIES, of=name)
         yield replace(found, has_own_budget=True)
 
@@ -312,15 +312,19 @@ def gradients(declaration: Declaration) -> Iterator[Case]:
     yield probing.probe(declaration, "gradients-off", small, asks=cases.NOBODY)
     for name in dict.fromkeys((names[0], names[-1], *names[1 : ALONE - 1])) if len(names) > 1 else ():
         yield probing.probe(declaration, f"gradients[{name}]", small, asks=(name,), has_own_budget=True)
+    if len(names) > 2:
+        # What comes first in a network asks for none.
+        word = f"gradients[without-{names[0]}]"
+        yield probing.probe(declaration, word, small, asks=tuple(names[1:]), has_own_budget=True)
     compared = [place for place, how in enumerate(declaration.get("outputs") or ()) if how["compare"] == "close"]
     for place in compared[:ALONE] if len(compared) > 1 else ():
         # A backward pass may take the gradient of another output for granted.
         yield probing.probe(declaration, f"gradients-of[{place}]", small, uses=(place,), has_own_budget=True)
     if not declaration["mutates"]:
         if not declaration.get("random"):
-            yield probing.probe(declaration, CHANGED, small, is_changed=True)
+            yield probing.probe(declaration, CHANGED, small, is_changed=True, has_own_budget=True)
         # What may write over its inputs may do so in the backward pass, which then has no second one.
-        yield probing.probe(declaration, TWICE, small, is_twice=True)
+        yield probing.probe(declaration, TWICE, small, is_twice=True, has_own_budget=True)
 
 
 def declared_asking(declaration: Declaration) -> list[str]:

@@ -101,6 +101,7 @@ KINDS = {
     "segments": "shapes",
     "evaluation": "kwargs",
     "halves": "zeros",
+    "opposed": "large",
 }
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 

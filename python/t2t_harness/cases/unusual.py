@@ -132,6 +132,11 @@ def nothing(values: torch.Tensor) -> torch.Tensor:
     return torch.zeros_like(values)
 
 
+def far(values: torch.Tensor, sign: int) -> torch.Tensor:
+    """Returns `values` with that sign, all of them at least 6 from zero: sums of their products lie where `exp` has nothing left."""
+    return (sign * (values.double().abs() * 4 + 6)).to(values.dtype)
+
+
 def eighths(values: torch.Tensor) -> torch.Tensor:
     """Returns `values` rounded to eighths, of which some lie in the middle of two whole numbers, also once they are divided by a tenth or a twentieth."""
     return values.double().mul(8).round().div(8).to(values.dtype)
@@ -306,7 +311,10 @@ def planted(values: torch.Tensor, numbers: Sequence[float]) -> torch.Tensor:
     held = [number for number in numbers if float(torch.tensor(number, dtype=values.dtype)) == number]
     changed = values.clone()
     for place, number in enumerate(held):
-        changed.view(-1)[2 * place + 1 :: 2 * len(held) + 1] = number
+        # Of few values all are.
+        is_few = values.numel() <= 2 * len(held)
+        where = slice(place, None, len(held)) if is_few else slice(2 * place + 1, None, 2 * len(held) + 1)
+        changed.view(-1)[where] = number
     return changed
 
 

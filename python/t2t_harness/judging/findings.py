@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +23,7 @@ from t2t_harness.judging import (
     random_trial,
     references,
     refusal,
+    rules,
     tolerance,
 )
 from t2t_harness.judging.finding import Finding, first_of
@@ -34,7 +34,7 @@ from t2t_harness.op import module_state
 if TYPE_CHECKING:
     import torch
 
-    from t2t_harness.boundary.documents import CaseRow, Declaration
+    from t2t_harness.boundary.documents import CaseRow
     from t2t_harness.judging.told import Facts, Run
 
 
@@ -110,6 +110,7 @@ def find_in(
         lambda: first_of(form.stored_form(tensors, label, right, trial) for label in runs),
         lambda: first_of(left_changed(run) for run in runs.values()),
         lambda: mutated(trial, tensors, given),
+        lambda: module_results.overwritten(case, right, tensors),
         lambda: first_of(outside(run, label) for label, run in runs.items()),
         lambda: first_of(origin.origin(trial.declaration, run, launchless) for run in runs.values()),
         lambda: all_values(trial, case, row, tensors, list(runs), given, right),
@@ -260,19 +261,23 @@ def values(
         if label not in ("a", UPDATED) and not is_index and is_first_again(tensors, label, name):
             continue
         judged = corners.but_at_nan(judged, name) if case.kind == "edge" else judged
-        found = compared(trial, case, name, judged, right)
+        found = rules.compared(trial, case, name, judged, right)
         is_loose = (
-            case.kind == "edge" and case.values not in DECIDING and not elementwise.leaves_a_rest(trial.declaration)
+            case.kind == "edge"
+            and case.values not in rules.DECIDING
+            and not elementwise.leaves_a_rest(trial.declaration)
         )
         if not found.passed and is_loose and found.class_ == "mismatch":
             # Inputs that nobody chose may be ill-conditioned: what the last bits of them are worth is allowed.
             if slack is None:
                 slack = oracle.slack(trial.declaration, case, given, right, trial.device) or {}
-            found = compared(trial, case, name, judged, right, slack)
+            found = rules.compared(trial, case, name, judged, right, slack)
         if not found.passed and otherwise.is_asked(trial.declaration, case, found.class_, trial.device):
-            found = right_elsewhere(trial, case, name, judged) or found
+            found = rules.right_elsewhere(trial, case, name, judged) or found
         if not found.passed:
             found = pointing.compared(trial.declaration, case, name, judged, trial.device) or found
+        if not found.passed:
+            found = rules.in_another_order(trial, case, name, judged) or found
         largest = row["max_abs"]
         if row["rule"] is None or not isinstance(largest, float) or found.max_abs > largest:
             fill(row, found)
@@ -294,15 +299,6 @@ def unrecorded(name: str, value: torch.Tensor) -> str:
         return ""
     return " (all of it is 0, as where autograd records nothing of the call)"
 
-
-DECIDING = ("zeros", "ties", cases.PLANTED)
-"""Values that are numbers of few bits, between which a kernel has to decide: what their last bits are worth says nothing."""
-
-NEAR_ZERO = ("declared", "ends", "small", "denormal", "extreme")
-"""Values among which small ones are, of which some functions of torch's make small results without losing digits."""
-
-TAIL = 2.0**-10
-"""The relative error that is allowed where results approach zero: formulas that keep digits there differ in their last ones."""
 
 NARROWED = 8
 """So many elements that float32 does not hold tell that torch's result is one of float64."""
@@ -328,48 +324,9 @@ def narrowed(trial: Trial, tensors: Mapping[str, torch.Tensor], right: oracle.Re
     return None
 
 
-def right_elsewhere(trial: Trial, case: cases.Case, name: str, judged: comparing.Judged) -> tolerance.Comparison | None:
-    """Returns the comparison with torch's result on the CPU, as it comes or by the formula of attention or of distances, if the result is right by one of them; None where it is not, or torch raises there. How far a NaN spreads depends on how torch computes, which differs between the CPU and a device, and between shapes."""
-    given = {key: value.cpu() for key, value in judged.given.items()}
-    made = {key: value.cpu() for key, value in judged.made.items()}
-    for right in otherwise.references(trial.declaration, case, given, trial.device):
-        with contextlib.suppress(RuntimeError, KeyError, ValueError):
-            found = compared(trial, case, name, comparing.Judged(given, right.plain, made), right)
-            if found.passed:
-                return found
-    return None
-
-
 def is_first_again(tensors: Mapping[str, torch.Tensor], label: str, name: str) -> bool:
     """Tells whether a result of the run `label` has the very bits of the first run's, which were compared before."""
     return raw_bytes(tensors[f"{label}.{name}"]).equal(raw_bytes(tensors[f"a.{name}"]))
-
-
-def compared(
-    trial: Trial,
-    case: cases.Case,
-    name: str,
-    judged: comparing.Judged,
-    right: oracle.Reference,
-    slack: Mapping[str, torch.Tensor] | None = None,
-) -> tolerance.Comparison:
-    """Returns the comparison of one result, as declared, under the tolerance of the case's dtype; `slack` is what the last bits of the inputs are worth."""
-    exact = trial.declaration["precision"] == "ieee" or case.dtype != "float32"
-    wide = None if right.oracle is None else right.oracle[name]
-    whole = exact and case.values in ("declared", "ends")
-    loose = None if slack is None else slack.get(name)
-    declaration = comparing.of_case(trial.declaration, case)
-    small = relative(trial.declaration, case) if name.isdecimal() else None
-    dtype = comparing.narrowest(case)
-    return comparing.compare(declaration, dtype, name, judged, wide, whole=whole, slack=loose, small=small)
-
-
-def relative(declaration: Declaration, case: cases.Case) -> float | None:
-    """Returns how far from the oracle each element of an output may be at least, relative to its size, where that is asked for in `case`, or None."""
-    if case.values == cases.TAILS:
-        return TAIL
-    is_asked = case.values in NEAR_ZERO and case.dtype in cases.FLOATING and elementwise.is_exact(declaration)
-    return 0.0 if is_asked else None
 
 
 def repeated(trial: Trial, tensors: dict[str, torch.Tensor], right: oracle.Reference) -> Finding | None:

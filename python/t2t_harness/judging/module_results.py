@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from t2t_harness.cases import cases
 from t2t_harness.judging import kept, oracle
+from t2t_harness.judging.finding import Finding
 from t2t_harness.judging.trial import Trial
 from t2t_harness.op import module_state
 
@@ -25,6 +27,23 @@ def known(trial: Trial, right: oracle.Reference, tensors: Mapping[str, torch.Ten
         return right
     trial.lacking |= dict.fromkeys(sorted(missing))
     return replace(right, plain={name: value for name, value in right.plain.items() if name not in missing})
+
+
+def overwritten(case: cases.Case, right: oracle.Reference, tensors: Mapping[str, torch.Tensor]) -> Finding | None:
+    """Returns that the call changed a parameter or a buffer of the kernel's class that the reference leaves as it is, where both began with the same values, or None."""
+    if case.is_again and case.weights:
+        # They got other values in between.
+        return None
+    for name in sorted(right.kept):
+        began, ended = f"{module_state.BEGAN}{name}", f"{module_state.ENDED}{name}"
+        own, after, first = tensors.get(f"a.{began}"), tensors.get(f"a.{ended}"), right.began[began]
+        if own is None or own.shape != kept_shape(first) or not raw(own).equal(raw(kept.dense(first))):
+            continue
+        if after is not None and not (after.shape == own.shape and raw(after).equal(raw(own))):
+            return Finding(
+                "mutated-input", f"`{name}` of the kernel's class is changed, which the reference leaves as it is"
+            )
+    return None
 
 
 def is_there(tensors: Mapping[str, torch.Tensor], name: str, right: oracle.Reference) -> bool:

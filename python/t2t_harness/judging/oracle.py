@@ -43,6 +43,8 @@ class Reference:
     """Gradients of inputs that the outputs do not depend on: they are zero in every case."""
     began: dict[str, torch.Tensor] = field(default_factory=dict)
     """Of a module what its parameters and buffers held before the call, as `module_state.began` has it."""
+    kept: frozenset[str] = frozenset()
+    """The parameters and buffers of a module that the call left as they were."""
     own: frozenset[str] = frozenset()
     """The outputs that lie in memory of a module's parameter or buffer."""
     numbers: list[float] = field(default_factory=list)
@@ -268,8 +270,11 @@ def called(
             for name, gradient in found.items()
         }
         unused = frozenset(module_state.gradient_of(name) for name, gradient in found.items() if gradient is None)
+    untouched = module_state.left_alone(began, module_state.ended(function))
     own_outputs = frozenset(map(str, module_state.in_own_memory(function, outputs)))
-    return Reference(named, None, returned.form, returned.names, unused, began, own_outputs, returned.numbers)
+    return Reference(
+        named, None, returned.form, returned.names, unused, began, untouched, own_outputs, returned.numbers
+    )
 
 
 def is_recorded(declaration: Declaration, case: Case) -> bool:

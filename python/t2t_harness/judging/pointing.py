@@ -6,7 +6,7 @@ Where values there are equal, or closer than torch's own error, any of their pla
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -93,8 +93,12 @@ class Seen:
     by: dict[int, tuple[torch.Tensor, Pointed]] = field(default_factory=dict)
     """Identity of a tensor → the tensor, which is held so that no other gets that, and what it points into."""
 
+    has_sorted: bool = False
+    """Whether an operation was among them that leaves the order of equal values open."""
+
     def note(self, name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], made: Any) -> None:
         """Notes what the operation `name` made."""
+        self.has_sorted = self.has_sorted or (name in SORTED and not kwargs.get("stable"))
         if name in MAKERS:
             position, place = MAKERS[name]
             indices = made[position] if isinstance(made, tuple | list) else made
@@ -130,6 +134,56 @@ def watched(seen: Seen) -> contextlib.AbstractContextManager[object]:
             return made
 
     return Watch()  # type: ignore[no-untyped-call]
+
+
+SORTED: Mapping[str, bool] = {"aten::topk": True, "aten::sort": False, "aten::sort.stable": False}
+"""Operations that leave the order of equal values open → whether so many of them are taken as an argument says."""
+
+
+def in_order(ends: str) -> contextlib.AbstractContextManager[object]:
+    """Returns a context in which of equal values the `first` come before the others, or the `last`, where torch leaves that open."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class InOrder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = kwargs or {}
+            overload = func._schema.overload_name
+            name = func._schema.name + (f".{overload}" if overload else "")
+            if name not in SORTED or kwargs.get("stable"):
+                return func(*args, **kwargs)
+            is_part = SORTED[name]
+            told = dict(zip((one.name for one in func._schema.arguments), args, strict=False)) | kwargs
+            dim, source = told.get("dim", -1), told["self"]
+            is_falling = bool(told.get("largest" if is_part else "descending", is_part))
+            given = source if ends == "first" else source.flip(dim)
+            values, places = torch.sort(given, dim=dim, descending=is_falling, stable=True)
+            places = places if ends == "first" else source.shape[dim] - 1 - places
+            if not is_part or source.dim() == 0:
+                return values, places
+            return values.narrow(dim, 0, told["k"]).contiguous(), places.narrow(dim, 0, told["k"]).contiguous()
+
+    return InOrder()  # type: ignore[no-untyped-call]
+
+
+def references(
+    declaration: Declaration,
+    case: Case,
+    given: Mapping[str, torch.Tensor],
+    device: str,
+    flows: oracle.Flows | None = None,
+) -> Iterator[oracle.Reference]:
+    """Yields the reference's results with equal values in another order, where it sorts some that torch leaves open: what it picks first may decide what it computes of that."""
+    if declaration.get("reference") is None or seeds.is_random(declaration):
+        return
+    seen = Seen()
+    with contextlib.suppress(oracle.Refused, RuntimeError, TypeError, ValueError, KeyError):
+        with watched(seen):
+            oracle.reference(declaration, case, given, device, flows)
+        for ends in ("first", "last") if seen.has_sorted else ():
+            with in_order(ends):
+                right = oracle.reference(declaration, case, given, device, flows)
+            yield right
 
 
 def compared(

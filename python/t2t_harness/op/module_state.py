@@ -28,6 +28,9 @@ LEAF = "module:"
 BEGAN = f"{OF_MODULE}began."
 """What the first values of a parameter or a buffer are called; its name follows."""
 
+ENDED = f"{OF_MODULE}ended."
+"""What the values of a parameter or a buffer after a call are called; its name follows."""
+
 SAMPLED = 4096
 """So many elements of a parameter or a buffer tell whether two of one name begin alike."""
 
@@ -82,6 +85,26 @@ def began(function: object) -> dict[str, torch.Tensor]:
     named: dict[str, torch.Tensor] = {f"{GRADIENT}{name}": value for name, value in function.named_parameters()}
     named |= {f"{AFTER}{name}": value for name, value in function.named_buffers()}
     return {began_of(name): sampled(value) for name, value in named.items()}
+
+
+def ended(function: object) -> dict[str, torch.Tensor]:
+    """Returns what `began` does, as it is after a call, by what that is called."""
+    return {f"{ENDED}{name.removeprefix(BEGAN)}": value for name, value in began(function).items()}
+
+
+def left_alone(before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> frozenset[str]:
+    """Returns the names of the parameters and buffers that have the bytes after a call, as `ended` has them, that they `began` with."""
+    names = (name.removeprefix(BEGAN) for name in before)
+    return frozenset(name for name in names if is_kept(before[f"{BEGAN}{name}"], after.get(f"{ENDED}{name}")))
+
+
+def is_kept(before: torch.Tensor, after: torch.Tensor | None) -> bool:
+    """Tells whether a tensor holds the very bytes that it did; what is NaN, too."""
+    import torch
+
+    if after is None or (before.shape, before.dtype) != (after.shape, after.dtype):
+        return False
+    return before.contiguous().view(torch.uint8).equal(after.contiguous().view(torch.uint8))
 
 
 def began_of(name: str) -> str:

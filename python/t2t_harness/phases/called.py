@@ -225,7 +225,8 @@ def run_once(
             seen.declared |= seen_back.declared
     if label == "a":
         made |= {f"after.{name}": value for name, value in given.items()}
-        made |= {**module_state.buffers(wrapper), **began} if declaration.get("reference") else {}
+        ended = module_state.ended(wrapper)
+        made |= {**module_state.buffers(wrapper), **began, **ended} if declaration.get("reference") else {}
     facts["returns_own"] = bool(facts.get("returns_own")) or bool(module_state.in_own_memory(wrapper, results))
     facts["runs"][label] = {
         "form": whole.form,

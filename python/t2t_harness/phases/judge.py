@@ -26,6 +26,7 @@ from t2t_harness.judging import (
     oracle,
     progress,
     references,
+    rules,
     tolerance,
 )
 from t2t_harness.judging.finding import Finding
@@ -297,7 +298,7 @@ def lint_case(trial: Trial, case: cases.Case, given: Mapping[str, torch.Tensor],
         def rejects(mutant: str, wrong: torch.Tensor, name: str = name) -> bool:
             known = right.rejected.get((name, mutant))
             if known is None:
-                known = not findings.compared(trial, case, name, judged(wrong, name), right).passed
+                known = not rules.compared(trial, case, name, judged(wrong, name), right).passed
                 if mutant != lint.OF_OTHERS:
                     right.rejected[name, mutant] = known
             return known

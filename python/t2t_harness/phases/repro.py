@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.cases import called_with, cases, inputs, listing, naming, probe_corners
 from t2t_harness.cuda import t2t_cuda
-from t2t_harness.judging import autograd, comparing, corners, findings, oracle, pointing, tolerance
+from t2t_harness.judging import autograd, comparing, corners, oracle, pointing, rules, tolerance
 from t2t_harness.op import declaration as declared
 from t2t_harness.op import module_state, operation, results
 from t2t_harness.phases import repro_operator, repro_picture, repro_script
@@ -124,7 +124,7 @@ def around(
     """Returns `oracle.NAME` and `bound.NAME` for the floating results that are compared by value: what is right by the check's second rule, too."""
     if right.oracle is None:
         return {}
-    is_decided = case.kind != "edge" or case.values in findings.DECIDING
+    is_decided = case.kind != "edge" or case.values in rules.DECIDING
     slack = {} if is_decided else oracle.slack(declaration, case, given, right, device) or {}
     found: dict[str, torch.Tensor] = {}
     for name, value in right.plain.items():

@@ -14,7 +14,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[3] / "python"), str(Path(__
 from checks import declared, tensor
 
 from t2t_harness.cases import capped, cases, elementwise, literals, probe_lengths, probing, unusual, unusual_integers
-from t2t_harness.judging import findings, tolerance
+from t2t_harness.judging import rules, tolerance
 
 DIMS = {"M": 8, "N": 24}
 
@@ -125,7 +125,7 @@ def test_a_small_element_is_held_to_its_own_size_where_that_is_asked() -> None:
     assert tolerance.compare(out, plain, right, allowed, whole=False).passed
     found = tolerance.compare(out, plain, right, allowed, whole=False, small=0.0)
     assert (found.passed, found.index) == (False, [0, 0])
-    assert tolerance.compare(out, plain, right, allowed, whole=False, small=findings.TAIL * 2).passed
+    assert tolerance.compare(out, plain, right, allowed, whole=False, small=rules.TAIL * 2).passed
     near = plain * (1 + 4 * torch.finfo(torch.float32).eps)
     assert tolerance.compare(near, plain, right, allowed, whole=False, small=0.0).passed
     # torch's own result is not exact: nothing is asked.

@@ -33,6 +33,11 @@ def shifted(x):
     found += 1
     return found
 
+def grouped(x):
+    groups = x.view(x.shape[0], 2, -1).amax(-1)
+    kept = torch.zeros_like(groups).scatter(1, groups.topk(1)[1], 1.0).repeat_interleave(x.shape[1] // 2, 1)
+    return x.masked_fill(kept == 0, float("-inf")).topk(2)
+
 def across(x):
     return (x * 0.3).topk(3, -1)[1].t()
 """
@@ -95,13 +100,36 @@ def test_what_rounds_to_ties_in_the_tested_dtype_is_one(tmp_path: Path) -> None:
         assert found is not None and found.passed, found
 
 
+@pytest.mark.parametrize("x", [[[1.0, 1.0, 1.0, 1.0]], [[3.0, 3.0, 3.0, 2.0]]])
+def test_what_is_picked_of_ties_before_may_be_the_first_or_the_last(tmp_path: Path, x: list[list[float]]) -> None:
+    (tmp_path / "reference.py").write_text(REFERENCE, encoding="utf-8")
+    op, given = op_of(tmp_path, "grouped", torch.tensor(x)), {"x": torch.tensor(x)}
+    case = Case("small", "declared", "float32", {"M": 1, "N": 4})
+    orders = [right.plain for right in pointing.references(op, case, given, "cpu")]
+    assert [one["1"].tolist() for one in orders] == [[[0, 1]], [[3, 2]] if x[0][3] == 1.0 else [[2, 3]]]
+    assert [one["0"].tolist() for one in orders] == [[x[0][:2]], [x[0][:1:-1] if x[0][3] == 1.0 else x[0][2:]]]
+
+
+def test_a_reference_that_sorts_nothing_has_no_other_order(tmp_path: Path) -> None:
+    (tmp_path / "reference.py").write_text(REFERENCE, encoding="utf-8")
+    x = torch.tensor([[3.0, 1.0, 1.0, 2.0]])
+    case = Case("small", "declared", "float32", {"M": 1, "N": 4})
+    for name in ("nearest", "order"):
+        assert list(pointing.references(op_of(tmp_path, name, x), case, {"x": x}, "cpu")) == []
+
+
+def op_of(folder: Path, name: str, x: torch.Tensor, **more: Any) -> Any:
+    """Returns the op of a reference, for inputs like `x`."""
+    reference = {"file": "reference.py", "name": name, "init": {}, "root": str(folder)}
+    binding = {"M": x.shape[0], "N": x.shape[1]}
+    return declared("", [tensor("x", ["M", "N"])], binding, torch=None, reference=reference, **more)
+
+
 def compared(folder: Path, told: Told, x: torch.Tensor, **more: Any) -> Any:
     """Returns the comparison of what a kernel is told to return of `x`, by what it points to."""
     (folder / "reference.py").write_text(REFERENCE, encoding="utf-8")
-    reference = {"file": "reference.py", "name": told.name, "init": {}, "root": str(folder)}
-    binding = {"M": x.shape[0], "N": x.shape[1]}
-    op: Any = declared("", [tensor("x", ["M", "N"])], binding, torch=None, reference=reference, **more)
-    case = Case("small", "declared", str(x.dtype).removeprefix("torch."), binding)
+    op = op_of(folder, told.name, x, **more)
+    case = Case("small", "declared", str(x.dtype).removeprefix("torch."), {"M": x.shape[0], "N": x.shape[1]})
     right = oracle.reference(op, case, {"x": x}).plain
     judged = comparing.Judged({"x": x}, right, {"0": torch.tensor(told.made, dtype=right["0"].dtype)})
     return pointing.compared(op, case, "0", judged, "cpu")

@@ -23,7 +23,7 @@ from t2t_harness.cases import (
     probing,
     unusual,
 )
-from t2t_harness.judging import autograd, comparing, findings, otherwise, progress
+from t2t_harness.judging import autograd, comparing, otherwise, progress, rules
 from t2t_harness.judging.trial import Trial
 from t2t_harness.triton import effort
 
@@ -568,10 +568,10 @@ def test_where_a_nan_spreads_torch_s_cpu_has_a_say() -> None:
     made = {"0": given["input"] + given["other"]}
     trial = Trial({"op": op, "lane": "interpreter", "root": "/nonexistent"}, progress.Progress())
     right = {"0": torch.zeros(4)}
-    found = findings.right_elsewhere(trial, case, "0", comparing.Judged(given, right, made))
+    found = rules.right_elsewhere(trial, case, "0", comparing.Judged(given, right, made))
     assert found is not None and found.passed
     wrong = {"0": torch.zeros(4)}
-    assert findings.right_elsewhere(trial, case, "0", comparing.Judged(given, right, wrong)) is None
+    assert rules.right_elsewhere(trial, case, "0", comparing.Judged(given, right, wrong)) is None
     assert otherwise.is_asked(op, case, "nan", "cpu")
     assert not otherwise.is_asked(op, replace(case, values="declared"), "nan", "cpu")
 

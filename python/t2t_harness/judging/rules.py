@@ -1,0 +1,79 @@
+"""The comparison of one result of a case with what is right, by the rule of the case's values, and with the other results that are right, too.
+
+torch is imported only inside functions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from t2t_harness.cases import cases, elementwise
+from t2t_harness.judging import comparing, oracle, otherwise, pointing, tolerance
+from t2t_harness.judging.trial import Trial
+
+if TYPE_CHECKING:
+    import torch
+
+    from t2t_harness.boundary.documents import Declaration
+
+DECIDING = ("zeros", "ties", cases.PLANTED)
+"""Values that are numbers of few bits, between which a kernel has to decide: what their last bits are worth says nothing."""
+
+NEAR_ZERO = ("declared", "ends", "small", "denormal", "extreme")
+"""Values among which small ones are, of which some functions of torch's make small results without losing digits."""
+
+TAIL = 2.0**-10
+"""The relative error that is allowed where results approach zero: formulas that keep digits there differ in their last ones."""
+
+
+def compared(
+    trial: Trial,
+    case: cases.Case,
+    name: str,
+    judged: comparing.Judged,
+    right: oracle.Reference,
+    slack: Mapping[str, torch.Tensor] | None = None,
+) -> tolerance.Comparison:
+    """Returns the comparison of one result, as declared, under the tolerance of the case's dtype; `slack` is what the last bits of the inputs are worth."""
+    exact = trial.declaration["precision"] == "ieee" or case.dtype != "float32"
+    wide = None if right.oracle is None else right.oracle[name]
+    whole = exact and case.values in ("declared", "ends")
+    loose = None if slack is None else slack.get(name)
+    declaration = comparing.of_case(trial.declaration, case)
+    small = relative(trial.declaration, case) if name.isdecimal() else None
+    dtype = comparing.narrowest(case)
+    return comparing.compare(declaration, dtype, name, judged, wide, whole=whole, slack=loose, small=small)
+
+
+def relative(declaration: Declaration, case: cases.Case) -> float | None:
+    """Returns how far from the oracle each element of an output may be at least, relative to its size, where that is asked for in `case`, or None."""
+    if case.values == cases.TAILS:
+        return TAIL
+    is_asked = case.values in NEAR_ZERO and case.dtype in cases.FLOATING and elementwise.is_exact(declaration)
+    return 0.0 if is_asked else None
+
+
+def right_elsewhere(trial: Trial, case: cases.Case, name: str, judged: comparing.Judged) -> tolerance.Comparison | None:
+    """Returns the comparison with torch's result on the CPU, as it comes or by the formula of attention or of distances, if the result is right by one of them; None where it is not, or torch raises there. How far a NaN spreads depends on how torch computes, which differs between the CPU and a device, and between shapes."""
+    given = {key: value.cpu() for key, value in judged.given.items()}
+    made = {key: value.cpu() for key, value in judged.made.items()}
+    for right in otherwise.references(trial.declaration, case, given, trial.device):
+        with contextlib.suppress(RuntimeError, KeyError, ValueError):
+            found = compared(trial, case, name, comparing.Judged(given, right.plain, made), right)
+            if found.passed:
+                return found
+    return None
+
+
+def in_another_order(
+    trial: Trial, case: cases.Case, name: str, judged: comparing.Judged
+) -> tolerance.Comparison | None:
+    """Returns the comparison with what the reference makes where it sorts equal values in another order, if the result is right by it, else None."""
+    for right in pointing.references(trial.declaration, case, judged.given, trial.device):
+        with contextlib.suppress(KeyError):
+            found = compared(trial, case, name, comparing.Judged(judged.given, right.plain, judged.made), right)
+            if found.passed:
+                return found
+    return None
