@@ -16,7 +16,9 @@ def loss_kernel(x_ptr, target_ptr, loss_ptr, weight_ptr, V, ignore, smoothing, B
         x = tl.load(x_ptr + row * V + column, mask=column < V, other=-float("inf"))
         plain += tl.sum(tl.where(column < V, x, 0.0), axis=0)
         now = tl.maximum(top, tl.max(x, axis=0))
-        total = total * tl.exp(top - now) + tl.sum(tl.exp(x - now), axis=0)
+        # A row that begins with minus infinity has no largest value yet.
+        least = tl.where(now == -float("inf"), 0.0, now)
+        total = total * tl.exp(top - least) + tl.sum(tl.exp(x - least), axis=0)
         top = now
     rest = top + tl.log(total)
     hit = rest - tl.load(x_ptr + row * V + target)

@@ -13,7 +13,9 @@ def loss_kernel(x_ptr, target_ptr, loss_ptr, V, stride_m, stride_v, BLOCK_V: tl.
         v = start + tl.arange(0, BLOCK_V)
         x = tl.load(x_ptr + row * stride_m + v * stride_v, mask=v < V, other=-float("inf"))
         now = tl.maximum(top, tl.max(x, axis=0))
-        total = total * tl.exp(top - now) + tl.sum(tl.exp(x - now), axis=0)
+        # A row that begins with minus infinity has no largest value yet.
+        least = tl.where(now == -float("inf"), 0.0, now)
+        total = total * tl.exp(top - least) + tl.sum(tl.exp(x - least), axis=0)
         top = now
     target = tl.load(target_ptr + row)
     tl.store(loss_ptr + row, top + tl.log(total) - tl.load(x_ptr + row * stride_m + target * stride_v))
