@@ -161,6 +161,19 @@ fn a_longer_deadline_affects_what_missed_it_alone() {
 }
 
 #[test]
+fn other_tolerances_affect_a_bench_that_was_rejected_and_none_that_passed() {
+    let project = Project::new();
+    project.kernel("softmax", "v2_tiling", "DRIFTS 0.01");
+    project.edit("ops.yaml", "kwargs: {dim: -1}", "kwargs: {dim: -1}\n    check: {atol: 0.002}");
+    project.build().exits(1);
+    let project = committed(project);
+    project.edit("ops.yaml", "atol: 0.002", "atol: 0.02");
+    let document = project.t2t("affected --since HEAD --format json").exits(0).stdout;
+    let told = document.matches("the tolerances, outputs or mutated inputs changed by which it was rejected");
+    assert_eq!(told.count(), 1, "{document}");
+}
+
+#[test]
 fn without_results_a_file_beside_the_kernels_may_have_been_read_and_a_comment_means_nothing() {
     let project = committed(Project::new());
     project.edit(KERNEL, "import triton\n", "# Triton.\nimport triton\n");

@@ -12,7 +12,7 @@ use t2t_model::path::RepoPath;
 use t2t_model::record::Record;
 
 use crate::decide::{Tree, is_judged_otherwise};
-use crate::explain::{JUDGING, Reason, differences};
+use crate::explain::{JUDGED_OTHERWISE, Reason, differences};
 use crate::graph::{Graph, Index};
 
 /// How many files or actions one cause names in words.
@@ -160,7 +160,7 @@ impl fmt::Display for Cause {
             Self::Facts(reasons) => f.write_str(&words(reasons, "; ", usize::MAX)),
             Self::Needs => f.write_str("its dependencies differ"),
             Self::Deadline { old, new } => write!(f, "its deadline is longer: {old:?} → {new:?}"),
-            Self::Judging => f.write_str(JUDGING),
+            Self::Judging => f.write_str(JUDGED_OTHERWISE),
             Self::Read(files) => write!(f, "it read what changed: {}", words(files, ", ", NAMED)),
             Self::MayRead(files) => {
                 write!(f, "no result says whether it reads what changed: {}", words(files, ", ", NAMED))

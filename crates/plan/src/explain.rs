@@ -124,7 +124,7 @@ fn source(name: &str) -> String {
 }
 
 /// What is said where a rejected bench is judged otherwise now.
-pub(crate) const JUDGING: &str = "the tolerances, outputs or mutated inputs changed by which it was rejected";
+pub(crate) const JUDGED_OTHERWISE: &str = "the tolerances, outputs or mutated inputs changed by which it was rejected";
 
 impl Reason {
     /// Returns the reason with every action that it names, however many there are.
@@ -145,7 +145,7 @@ impl fmt::Display for Reason {
             Self::Upstream(actions) => f.write_str(&upstream(actions, NAMED)),
             Self::Unknown => f.write_str("the last result's manifest is gone from the store"),
             Self::Lost => f.write_str("the last run was lost to the machine"),
-            Self::Judging => f.write_str(JUDGING),
+            Self::Judging => f.write_str(JUDGED_OTHERWISE),
             Self::Deadline { old, new } => write!(f, "its deadline is now {new:?}; it missed {old:?}"),
             Self::File { path, old, new } => {
                 write!(f, "{path} {}: {} → {}", verb(*old, *new), state(*old), state(*new))

@@ -32,7 +32,7 @@ ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 def compared(declaration: Declaration, name: str, value: object) -> list[object]:
-    """Returns the values that the reference of the op compares its argument `name` with, words for a word and numbers for a number, but for `value`; of an order the next whole numbers, too, and where it is one with what is no constant, such as a length, `FEW`. For none they are words and numbers, or `SOME` where it is compared with neither. Nothing for a function of torch's, or where the file cannot be read."""
+    """Returns the values that the reference of the op compares its argument `name` with, words for a word and numbers for a number, but for `value`; of an order the next whole numbers, too, and where it is compared with what is no constant, such as a length or an input, `FEW`; before these the values of other arguments that it is compared with, and the next whole ones. For none they are words, numbers and `FEW`, or `SOME` where it is compared with neither. Nothing for a function of torch's, or where the file cannot be read."""
     source = reference_code.source(declaration)
     if source is None or isinstance(value, bool) or not isinstance(value, str | int | float | None):
         return []

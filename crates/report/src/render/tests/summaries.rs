@@ -96,6 +96,24 @@ fn the_closing_table_is_the_summary_for_a_terminal() {
 }
 
 #[test]
+fn a_variant_that_was_not_reached_is_none_of_the_right_ones() {
+    let counts = json!({"variants": 4, "passed": 1, "rejected": 1, "skipped": 1, "not_judged": 1});
+    let found = Found::Document(leniently(&json!({"chosen": "v1", "counts": counts})).unwrap());
+    let op = OpSummary::of("loss", &found);
+    let table = closing_table(&[&op], None);
+    assert!(table.lines().any(|line| line.starts_with("loss") && line.contains("1/3")), "{table}");
+    let page = BuildPage {
+        ops: vec![&op],
+        files: vec![],
+        calibration: &Found::Lost,
+        wall: Duration::ZERO,
+        device: Duration::ZERO,
+    };
+    let summary = summary(shipped("assets/summary_template.md", SUMMARY_TEMPLATE), &page).unwrap();
+    assert!(summary.contains("| Success rate, kernels correct | 33.3 % (1 of 3) |"), "{summary}");
+}
+
+#[test]
 fn the_closing_table_says_what_torch_computed() {
     let selection = json!({"chosen": "v1", "variants": [{"name": "v1", "allowed": ["sum", "mul"]}]});
     let found = Found::Document(leniently(&selection).unwrap());
