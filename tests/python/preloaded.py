@@ -11,6 +11,9 @@ import importlib
 import os
 import pkgutil
 
+# Collections would look through all that is imported, again and again.
+gc.disable()
+
 import torch
 import torch._dynamo
 import triton
@@ -31,6 +34,7 @@ if os.environ["TRITON_INTERPRET"] == "1":
 
 # What is there by now outlives every child: none need look through it, and so touch its pages.
 gc.freeze()
+gc.enable()
 
 COLLAPSE = 25
 """Has the kernel put memory into huge pages (`MADV_COLLAPSE` in linux/mman.h)."""

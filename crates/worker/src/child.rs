@@ -18,7 +18,7 @@ use t2t_protocol::{Request, WarmChild};
 use crate::{
     apart::Namespaces,
     channel::{self, Answer, Secret},
-    convert, environment,
+    convert, environment, imports,
     kin::Mark,
     orders::{self, Orders},
     pipes::Ends,
@@ -77,6 +77,7 @@ pub(crate) fn live(py: Python<'_>, plan: Plan<'_>) -> ! {
 /// Returns the exit code.
 fn run(py: Python<'_>, plan: Plan<'_>) -> i32 {
     let Plan { order, interpreter, origin, secret, ends } = plan;
+    imports::collect_again(py).ok();
     match order {
         Order::Now(request) => {
             let settled = detach(origin, ends, None, secret);

@@ -179,6 +179,7 @@ fn import_all(py: Python<'_>, client: &ClientHello) -> PyResult<Vec<Missing>> {
 
 /// Does what comes before any import that t2t names. A second time, in a process that was forked, it changes nothing.
 fn begin(py: Python<'_>, client: &ClientHello) -> PyResult<()> {
+    imports::stop_collecting(py)?;
     // A server with a second thread cannot fork, and OpenBLAS starts its threads when it is loaded.
     py.import("os")?.getattr("environ")?.set_item("OPENBLAS_NUM_THREADS", "1")?;
     let path = py.import("sys")?.getattr("path")?;

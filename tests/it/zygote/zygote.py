@@ -8,6 +8,7 @@ and ends with its socket alone.
 import contextlib
 import ctypes
 import fcntl
+import gc
 import importlib
 import json
 import os
@@ -61,6 +62,7 @@ def become(message, descriptors):
     os.environ.clear()
     os.environ.update(message["variables"])
     os.chdir(message["folder"])
+    gc.enable()
     main = types.ModuleType("__main__")
     main.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = main
@@ -178,8 +180,11 @@ def reap(looked, connections, processes):
         connection.close()
 
 
+# As a server does: collections would look through all that is imported.
+gc.disable()
 for module in sys.argv[2:]:
     importlib.import_module(module)
+gc.freeze()
 try:
     serve(sys.argv[1])
 finally:
