@@ -158,6 +158,8 @@ struct Run<'a, 'b> {
     told: BTreeSet<String>,
     /// What was sent to nodes.
     journeys: Journeys,
+    /// How many probes each check left out that ran and passed, where it left out some.
+    left_out: Vec<usize>,
 }
 
 impl<'a, 'b> Run<'a, 'b> {
@@ -204,6 +206,7 @@ impl<'a, 'b> Run<'a, 'b> {
             found_there: HashMap::new(),
             told: BTreeSet::new(),
             journeys: Journeys::default(),
+            left_out: Vec::new(),
         }
     }
 
@@ -227,6 +230,7 @@ impl<'a, 'b> Run<'a, 'b> {
         let written = self.journal.write_added();
         let ended = ended?;
         written?;
+        self.tell_left_out();
         self.tell_used();
         // The logs in the workspace are those of this machine's own device, as a whole build makes them.
         let is_whole = ended == Ended::Settled && self.control.begins();

@@ -15,7 +15,7 @@ use t2t_model::path::RepoPath;
 use t2t_model::record::{Blob, JUDGING, Outcome, Record, Seen};
 use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
-use t2t_protocol::{Cost, UnjudgedDtype, Verdict, read};
+use t2t_protocol::{Cost, Evidence, UnjudgedDtype, Verdict, read};
 use t2t_report::render;
 use t2t_store::installed;
 
@@ -228,7 +228,26 @@ impl Run<'_, '_> {
             let text = format!("{}: {}", action.target(), render::missed::missed(missed));
             (self.emit)(Event::Note { text });
         }
+        if let Some(blob) = record.outputs.get("evidence").filter(|_| record.outcome.is_pass()) {
+            let evidence: Evidence = read::document(&self.bytes(blob.digest)?).unwrap_or_default();
+            self.left_out.extend(evidence.left_out.map(|probes| probes.len()).filter(|count| *count > 0));
+        }
         Ok(())
+    }
+
+    /// Says once how many probes all checks left out: each says it in its op's log, and a pass says less for it.
+    pub(super) fn tell_left_out(&mut self) {
+        let left_out = std::mem::take(&mut self.left_out);
+        if !left_out.is_empty() {
+            let (probes, checks): (usize, _) = (left_out.iter().sum(), left_out.len());
+            let counted = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+            let text = format!(
+                "{} left out {}, for which the interpreter's budget was too small: a device tries them (docs/reference/judging.md#limits)",
+                counted(checks, "check"),
+                counted(probes, "probe"),
+            );
+            (self.emit)(Event::Note { text });
+        }
     }
 
     /// Tells of a rejection in full, and stops where that was asked for.

@@ -276,7 +276,9 @@ async def add_variant(client: Client) -> None:
     told = await ask(client, "submit_kernel", **submission)
     assert (told["verdict"], told["replaced"]) == ("passed", None), told
     assert "v9_mine" in await refusal(client, "add_variant", op="softmax", variant="v9_mine")
-    assert "no variant `--help`" in await refusal(client, "add_variant", op="softmax", variant="v8", **{"from": "--help"})
+    assert "no variant `--help`" in await refusal(
+        client, "add_variant", op="softmax", variant="v8", **{"from": "--help"}
+    )
     assert "not a valid name" in await refusal(client, "add_variant", op="softmax", variant="../x")
     assert "there is no op" in await refusal(client, "add_variant", op="../outside", variant="x")
 

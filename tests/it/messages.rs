@@ -19,6 +19,22 @@ fn rejecting() -> Project {
     project
 }
 
+#[test]
+fn what_checks_left_out_is_told_once_and_of_those_that_ran_and_passed() {
+    let note = "left out";
+    let project = Project::new();
+    project.t2t("build").exits(0).never_says(note);
+    project.kernel("softmax", "v2_tiling", "LEFT-OUT 1");
+    let one = "note: 1 check left out 1 probe, for which the interpreter's budget was too small: a device tries them (docs/reference/judging.md#limits)\n";
+    project.t2t("build").exits(0).says(one);
+    project.t2t("build").exits(0).never_says(note);
+    project.kernel("softmax", "v2_tiling", "LEFT-OUT 3");
+    project.kernel("softmax", "v1_baseline", "LEFT-OUT 2");
+    project.t2t("build").exits(0).says("note: 2 checks left out 5 probes, ");
+    project.kernel("softmax", "v2_tiling", "LEFT-OUT 3; REJECT mismatch");
+    project.t2t("build").exits(1).never_says(note);
+}
+
 // Status and explain.
 
 #[test]

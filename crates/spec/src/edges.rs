@@ -11,6 +11,7 @@ pub(crate) const EDGES: &[&str] = &[
     "large",
     "equal-rows",
     "special",
+    "hidden",
     "broadcast",
     "blocks",
     "shapes",

@@ -71,6 +71,25 @@ def _branches(source: bytes, name: str) -> tuple[object, ...]:
     return tuple(value for node in asked for value in _of_comparison(node, name))
 
 
+def may_be_none(declaration: Declaration, name: str) -> bool:
+    """Tells whether the code of the op's reference asks whether its argument `name`, or an attribute of that name, is None. False for a function of torch's, or where the file cannot be read."""
+    source = reference_code.source(declaration)
+    return source is not None and name in _asked_for_none(source)
+
+
+@functools.lru_cache(64)
+def _asked_for_none(source: bytes) -> frozenset[str]:
+    tree = reference_code.tree(source)
+    asked = [] if tree is None else [node for node in ast.walk(tree) if isinstance(node, ast.Compare)]
+    found = set()
+    for node in asked:
+        sides = [node.left, *node.comparators]
+        if any(isinstance(one, ast.Constant) and one.value is None for one in sides):
+            found |= {one.attr for one in sides if isinstance(one, ast.Attribute)}
+            found |= {one.id for one in sides if isinstance(one, ast.Name)}
+    return frozenset(found)
+
+
 DECIDED = 4
 """So many numbers that a reference decides by are taken."""
 
@@ -91,22 +110,7 @@ def rounds(declaration: Declaration) -> bool:
     """Tells whether the code of the op's reference rounds numbers, or the function of torch does."""
     if not declaration.get("reference"):
         return str(declaration.get("torch") or "").rpartition(".")[2] in ROUNDING
-    source = reference_code.source(declaration)
-    return source is not None and _rounds(source)
-
-
-@functools.lru_cache(64)
-def _rounds(source: bytes) -> bool:
-    tree = reference_code.tree(source)
-    if tree is None:
-        return False
-    called = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    names = {
-        one.attr if isinstance(one, ast.Attribute) else one.id
-        for one in called
-        if isinstance(one, ast.Attribute | ast.Name)
-    }
-    return not names.isdisjoint(ROUNDING)
+    return not reference_code.names_called(declaration).isdisjoint(ROUNDING)
 
 
 def decided(declaration: Declaration) -> list[float]:
@@ -212,8 +216,8 @@ def _of_comparison(node: ast.Compare, name: str) -> Iterator[object]:
     if not any(_is_named(side, name) for side in sides):
         return
     is_ordered = any(isinstance(one, ORDERED) for one in node.ops)
-    is_met = is_ordered or any(isinstance(one, ast.Eq | ast.NotEq) for one in node.ops)
-    if is_met and any(not _is_named(side, name) and not _literal(side) for side in sides):
+    decides = is_ordered or any(isinstance(one, ast.Eq | ast.NotEq) for one in node.ops)
+    if decides and any(not _is_named(side, name) and not _literal(side) for side in sides):
         yield LENGTHS
     for side in sides:
         parts = side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side]

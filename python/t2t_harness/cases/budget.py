@@ -87,12 +87,12 @@ class Budget:
         self.kept = KEPT * whole
         self.left = whole - self.kept
 
-    def allowance(self, case: cases.Case, elements: int) -> float | None:
-        """Returns the operations that `case`, of so many `elements`, may do, 0 where it is not begun; None where nothing limits it."""
+    def allowance(self, case: cases.Case, elements: int, is_whole: bool = False) -> float | None:
+        """Returns the operations that `case`, of so many `elements`, may do, 0 where it is not begun; None where nothing limits it. `is_whole` says that it is not made smaller."""
         if not case.is_probe or not self.is_limited:
             return None
         if case.has_own_budget:
-            if case.name.startswith(f"edge/{cases.COUNTED}["):
+            if case.name.startswith(f"edge/{cases.COUNTED}[") or is_whole:
                 return SHAPED
             is_wide = case.name.startswith(tuple(f"edge/{word}[" for word in WIDE))
             return (5 * GRID if self.is_backward else GRID) if is_wide else OWN if cases.has_lengths(case) else SHAPED

@@ -12,7 +12,9 @@ from t2t_harness.cases import (
     declared_inputs,
     drawing,
     probe_alone,
+    probe_hidden,
     probe_indices,
+    probe_scaled,
     probing,
     unusual,
     unusual_integers,
@@ -74,6 +76,10 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
     if case.values == probe_alone.OPPOSED and case.of is not None:
         for sign, name in zip((-1, 1), case.of.split(cases.JOINED), strict=True):
             dense[name] = unusual.far(dense[name], sign)
+    if case.values in probe_hidden.SHOWN:
+        dense |= probe_hidden.with_hidden(declaration, case, dense)
+    if case.values == probe_scaled.SCALED:
+        dense |= probe_scaled.with_halves(declaration, case, dense)
     if case.values in (cases.PAIRS, cases.CORNERS):
         met = [given for given in present if given["name"] in probing.alike(declaration)]
         numbers = unusual.PAIRED if case.values == cases.PAIRS else unusual.CORNERS

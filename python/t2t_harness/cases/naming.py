@@ -38,6 +38,11 @@ SPECIAL = {
     "negative": "indices that count from the end",
     "tails": "values at which results approach zero",
     "powers": "powers of two and the numbers beside them",
+    "scaled-halves": "halves of a scale",
+    "hidden-false": "NaN where a mask is false",
+    "hidden-true": "NaN where a mask is true",
+    "hidden-behind": "NaN from the place on that an integer says",
+    "hidden-low": "NaN beside minus infinity",
     "neighbours": "integers that a float does not tell apart",
 }
 """What is special about the values of a case, in words."""

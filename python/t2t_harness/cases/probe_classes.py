@@ -40,6 +40,9 @@ LONGER = 9
 BOTH = 15
 """So many cases have two arguments of it at their first other values at once."""
 
+FLAGS = 4
+"""So many flags of it are other ones in evaluation, too."""
+
 INITS = 12
 """So many cases have another argument of it, the first value of each before the second of any."""
 
@@ -130,7 +133,7 @@ def inits(declaration: Declaration, beside: Mapping[str, object]) -> Iterator[Ca
     rank = max((len(given["shape"]) for given in tensors(declaration)), default=0)
     columns = [
         # One number may stand for those of all dims, and a class need not take them apart.
-        [(name, value) for value in away(declaration, name, declared, rank) if type(value) is type(declared)]
+        [(name, value) for value in others_of(declaration, name, declared, rank)]
         for name, declared in [*own.items(), *beside.items()]
     ]
     turns = [one for turn in zip_longest(*(column[:OTHERS] for column in columns)) for one in turn if one is not None]
@@ -143,6 +146,18 @@ def inits(declaration: Declaration, beside: Mapping[str, object]) -> Iterator[Ca
         more = {"values": "small", "of": cases.ALL} if is_small else {}
         init, small = {**own, **changed}, small_for(declaration, changed)
         yield probing.probe(declaration, f"{cases.INIT}[{word}]", small, init=init, **more)
+    flags = [one for one in firsts if isinstance(one[1], bool)]
+    for name, value in flags[:FLAGS]:
+        # What is evaluated has code of its own.
+        word, init = f"{cases.INIT}[{name}={value},{EVALUATION}]", {**own, name: value}
+        yield probing.probe(declaration, word, probing.rows(declaration), init=init, evaluates=True)
+
+
+def others_of(declaration: Declaration, name: str, declared: object, rank: int) -> list[object]:
+    """Returns other values of the type of the declared one, and behind the first of them None, where the class asks for that."""
+    found = [value for value in away(declaration, name, declared, rank) if type(value) is type(declared)]
+    is_asked = declared is not None and arguments_compared.may_be_none(declaration, name)
+    return [*found[:1], *([None] if is_asked else []), *found[1:]]
 
 
 DIVIDED = (12, 6, 4)

@@ -18,7 +18,7 @@ WORD = "segments"
 """What such a case is called."""
 
 ROWS = (131, 67, 37)
-"""So many rows lie in the segments of a case: several blocks of them, and no multiple of a block. The first that fits is used."""
+"""So many rows lie in the segments of a case: several blocks of them, and no multiple of a block. The first that fits is used, and none with fewer than the last."""
 
 ENDS = 4
 """So many ends of segments there are: three segments have about ROWS / 3 rows each."""
@@ -69,6 +69,11 @@ def segments(declaration: Declaration, others: Sequence[Case], limit: int) -> It
             yield probing.probe(
                 declaration, f"kwarg[{name}={WINDOW},{at}]", binding, kwargs=kwargs, has_own_budget=True
             )
+
+
+def is_of_segments(declaration: Declaration, case: Case) -> bool:
+    """Tells whether `case` is a probe with so many rows in segments that these lie in several blocks, and with a budget of its own: with fewer rows it would not say what it is for."""
+    return case.has_own_budget and any(case.binding.get(dim) in ROWS for dim in divided(declaration))
 
 
 def divided(declaration: Declaration) -> list[str]:

@@ -87,7 +87,10 @@ def together(request: VariantRequest, others: Sequence[Case], long: Mapping[str,
     declaration = request["op"]
     if seeds.is_random(declaration) or WORD in cases.edges_off(declaration):
         return
-    left = pairs(list(changes(declaration, others, long)))
+    found = list(changes(declaration, others, long))
+    yield from present(declaration, found)
+    yield from flagged(declaration, found)
+    left = pairs(found)
     for _ in range(MOST.get(request["lane"], MOST["cuda"])):
         if not left:
             return
@@ -102,6 +105,54 @@ def together(request: VariantRequest, others: Sequence[Case], long: Mapping[str,
         met = {frozenset(pair) for pair in combinations(chosen, 2)}
         left = [pair for pair in left if frozenset(pair) not in met]
         yield case_of(declaration, chosen)
+
+
+PRESENT = "present"
+"""What a case is called in which one optional input alone is there, or none beside a flag or a word."""
+
+FEW = 4
+"""So many optional inputs are alone there, and so many flags and words come with none."""
+
+
+def present(declaration: Declaration, found: Sequence[Change]) -> Iterator[Case]:
+    """Yields, of an op with three optional inputs or more, cases in which one of them alone is there, and of one with two or more some in which none is and a flag or a word of the changes `found` is another one: what is computed for some of them together may be left out for one."""
+    names = [one.name for one in found if one.kind == "absent"]
+    for name in names[:FEW] if len(names) > 2 else ():
+        absent = tuple(other for other in names if other != name)
+        small = probing.tiny(declaration)
+        yield probing.probe(declaration, f"{PRESENT}[{name}]", small, absent=absent, has_own_budget=True)
+    words = [one for one in found if one.kind == "kwarg" and isinstance(one.value, bool | str)]
+    for one in words[:FEW] if len(names) > 1 else ():
+        yield probing.probe(
+            declaration,
+            f"{PRESENT}[none,{one.label}]",
+            {dim: max(length, one.binding.get(dim, 0)) for dim, length in probing.tiny(declaration).items()},
+            kwargs={**declaration["kwargs"], one.name: one.value},
+            absent=tuple(names),
+            has_own_budget=True,
+        )
+
+
+FLAGGED = 3
+"""So many pairs of flags come with other numbers."""
+
+
+def flagged(declaration: Declaration, found: Sequence[Change]) -> Iterator[Case]:
+    """Yields cases in which two flags or words are other ones, and all numbers, too: what one flag leaves out of another one's formula may be a number that is declared as zero or one."""
+    first: dict[str, Change] = {}
+    for one in found:
+        if one.kind == "kwarg" and one.name not in ALONE:
+            first.setdefault(one.name, one)
+    words = [one for one in first.values() if isinstance(one.value, bool | str)]
+    numbers = [one for one in first.values() if probing.is_plain(one.value)]
+    for pair in list(combinations(words, 2))[:FLAGGED] if numbers else ():
+        changed = {one.name: one.value for one in (*pair, *numbers)}
+        binding = probing.tiny(declaration)
+        for one in (*pair, *numbers):
+            binding = {dim: max(length, one.binding.get(dim, 0)) for dim, length in binding.items()}
+        word = f"{WORD}[{','.join(one.label for one in pair)},numbers]"
+        kwargs = {**declaration["kwargs"], **changed}
+        yield probing.probe(declaration, word, binding, kwargs=kwargs, has_own_budget=True)
 
 
 def changes(declaration: Declaration, others: Sequence[Case], long: Mapping[str, int] | None) -> Iterator[Change]:

@@ -6,24 +6,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_compared, bindings, cases, elementwise, probe_indices, probe_marks, probing
+from t2t_harness.cases import (
+    arguments_compared,
+    bindings,
+    cases,
+    elementwise,
+    probe_indices,
+    probe_marks,
+    probing,
+    reference_code,
+)
 from t2t_harness.cases.cases import Case
 from t2t_harness.op.declaration import tensors
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration, TensorInput
-
-TWICE = "gradients-twice"
-"""The case whose backward pass runs twice: what is written over in the first pass is not asked for where the gradient that comes in may be."""
-
-
-CHANGED = "gradients-changed"
-"""The case whose outputs are changed in place before the backward pass."""
-
-
-ALONE = 6
-"""So many inputs ask for a gradient alone, each in a case."""
-
 
 LATE_ROWS = 3
 """How many rows have NaN and infinities where a row is read in blocks."""
@@ -86,15 +83,19 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
     floating = probing.of_values(declaration)
     # A NaN in the second input is lost more often than anything else.
     # What lies between the places of a transposed convolution, as a gradient is one, is nothing to torch, and zero times the weight to others.
-    function = elementwise.name_of(declaration)
-    is_transposed = "conv_transpose" in function or (bool(declaration["backward"]) and "conv" in function)
+    functions = {elementwise.name_of(declaration), *reference_code.names_called(declaration)}
+    is_transposed = any(
+        "conv_transpose" in name or (bool(declaration["backward"]) and "conv" in name) for name in functions
+    )
     is_open = not probing.hides(declaration) and not is_transposed
     is_anywhere, met = elementwise.shows_anywhere(declaration), pairs(declaration, small)
     # Then each number meets all others in one case.
     is_met = is_anywhere and met is not None
     if len(floating) > 1 and is_open:
         if met is None or declaration["backward"]:
-            yield probing.probe(declaration, "special[all]", small, values="special", of=cases.ALL)
+            every = probing.probe(declaration, "special[all]", small, values="special", of=cases.ALL)
+            # How far a NaN of one input goes in the gradient of another depends on the formula, which is the kernel's own where torch has none.
+            yield probing.forward(declaration, every) if declaration.get("reference") else every
             absent = tuple(given["name"] for given in tensors(declaration) if given.get("optional"))
             if absent:
                 word = f"special[all,without-{cases.JOINED.join(absent)}]"
@@ -114,6 +115,7 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
             )
             # Where a function has a corner, kernels and torch may take another gradient each.
             yield probing.forward(declaration, found)
+    yield from of_ranges(declaration, small, () if is_met else floating[1:])
     yield from probe_indices.planted(declaration)
     for name in floating[:1] if not is_anywhere else ():
         yield probing.probe(declaration, f"below[{name}]", small, values="below", of=name, has_own_budget=True)
@@ -174,6 +176,19 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
 
     if len(limited) > 1 and len(limited) == len(tensors(declaration)):
         yield from limits_at_once(declaration, small, lane)
+
+
+RANGES = 3
+"""So many inputs that are drawn from a range are tried at its ends."""
+
+
+def of_ranges(declaration: Declaration, small: Mapping[str, int], names: Sequence[str]) -> Iterator[Case]:
+    """Yields, for further inputs that are drawn from a range, such as probabilities, cases in which some values are its ends, or numbers between them that something is decided by: none of them is drawn by chance."""
+    drawn = [given for given in tensors(declaration) if given["name"] in names and given["init"]["kind"] == "uniform"]
+    for given in drawn[:RANGES]:
+        word = f"planted[{given['name']}]"
+        found = probing.probe(declaration, word, small, values=cases.PLANTED, of=given["name"], has_own_budget=True)
+        yield probing.forward(declaration, found)
 
 
 HALVES = (19, 6, 2)
@@ -299,37 +314,6 @@ def ties(declaration: Declaration) -> Iterator[Case]:
     for name in probe_indices.ties(declaration):
         found = probing.probe(declaration, f"ties[{name}]", probing.rows(declaration), values=cases.TIES, of=name)
         yield replace(found, has_own_budget=True)
-
-
-def gradients(declaration: Declaration) -> Iterator[Case]:
-    """Yields a case in which no gradient is asked for, some in which one input alone asks for one, the first ones or the last of several, one whose outputs are changed in place before the backward pass, and one whose backward pass runs twice."""
-    if not declaration["backward"]:
-        return
-    inputs = [given for given in tensors(declaration) if given.get("list") is None]
-    names = [given["name"] for given in inputs if (given["dtype"] or declaration["dtypes"][0]) in cases.FLOATING]
-    names = [name for name in names if name in asked] if (asked := declared_asking(declaration)) else names
-    small = probing.rows(declaration)
-    yield probing.probe(declaration, "gradients-off", small, asks=cases.NOBODY)
-    for name in dict.fromkeys((names[0], names[-1], *names[1 : ALONE - 1])) if len(names) > 1 else ():
-        yield probing.probe(declaration, f"gradients[{name}]", small, asks=(name,), has_own_budget=True)
-    if len(names) > 2:
-        # What comes first in a network asks for none.
-        word = f"gradients[without-{names[0]}]"
-        yield probing.probe(declaration, word, small, asks=tuple(names[1:]), has_own_budget=True)
-    compared = [place for place, how in enumerate(declaration.get("outputs") or ()) if how["compare"] == "close"]
-    for place in compared[:ALONE] if len(compared) > 1 else ():
-        # A backward pass may take the gradient of another output for granted.
-        yield probing.probe(declaration, f"gradients-of[{place}]", small, uses=(place,), has_own_budget=True)
-    if not declaration["mutates"]:
-        if not declaration.get("random"):
-            yield probing.probe(declaration, CHANGED, small, is_changed=True, has_own_budget=True)
-        # What may write over its inputs may do so in the backward pass, which then has no second one.
-        yield probing.probe(declaration, TWICE, small, is_twice=True, has_own_budget=True)
-
-
-def declared_asking(declaration: Declaration) -> list[str]:
-    """Returns the inputs that ops.yaml has ask for a gradient."""
-    return [given["name"] for given in tensors(declaration) if given.get("requires_grad")]
 
 
 def is_number(declaration: Declaration, given: TensorInput) -> bool:

@@ -28,11 +28,14 @@ from t2t_harness.cases import (
     probe_decisions,
     probe_dtypes,
     probe_further,
+    probe_gradients,
     probe_groups,
+    probe_hidden,
     probe_indices,
     probe_lengths,
     probe_marks,
     probe_meetings,
+    probe_scaled,
     probe_segments,
     probe_together,
     probe_values,
@@ -102,6 +105,7 @@ KINDS = {
     "evaluation": "kwargs",
     "halves": "zeros",
     "opposed": "large",
+    "present": "together",
 }
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
 
@@ -150,7 +154,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         [*probe_values.of_one(declaration)],
         [*probe_values.runs(declaration, limit)],
         [*probe_values.ties(declaration)],
-        [*probe_values.gradients(declaration)],
+        [*probe_gradients.gradients(declaration)],
         above[0::2],
         above[1::2],
         [case for case in own if case not in first],
@@ -188,6 +192,8 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         *probe_lengths.at_once(declaration, literals.thresholds(read), limit),
         *probe_lengths.in_pieces(declaration, literals.divisors(read), limit),
         *probe_alone.alone(declaration, limit),
+        *probe_hidden.hidden(declaration),
+        *probe_scaled.halves(declaration),
         *probe_classes.classes(request),
         *probe_meetings.beside(declaration, others, limit),
         *probe_further.counted(declaration, limit),
@@ -220,7 +226,7 @@ def is_off(declaration: Declaration, case: Case) -> bool:
         return True
     if word in ("offset", "cancelling", "denormal") and "large" in off:
         return True
-    if word == probe_values.TWICE and "upstream" in off:
+    if word == probe_gradients.TWICE and "upstream" in off:
         return True
     return KINDS.get(word.split("-")[0], word) in off or (
         "blocks" in off and word.split("-")[0] in ("shape", "literal", "multiple", "drawn")

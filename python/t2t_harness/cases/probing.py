@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -139,7 +140,7 @@ FEW = (0, 1, 2)
 
 
 def numbers(declaration: Declaration, given: TensorInput) -> list[float]:
-    """Returns the numbers among the op's arguments, the first whole ones, and those less them, that an input may hold as it is declared, if a float32 holds them: a kernel may have no other numbers."""
+    """Returns the numbers among the op's arguments, the first whole ones, those less them, and both ends of the range of a uniform input, that an input may hold as it is declared, if a float32 holds them: a kernel may have no other numbers."""
     told: list[object] = [*(declaration.get("kwargs") or {}).values(), *elementwise.defaults(declaration).values()]
     told += FEW
     told += [one for value in told if isinstance(value, (list, tuple)) for one in value]
@@ -147,7 +148,9 @@ def numbers(declaration: Declaration, given: TensorInput) -> list[float]:
     plain = [float(value) for value in told if is_plain(value) and abs(value) < 1 << 24]
     low, high = drawing.allowed(given)
     both = dict.fromkeys(sign * value for value in plain for sign in (1.0, -1.0))
-    return [value for value in both if low <= value <= high and value == single.rounded(value)]
+    held = [value for value in both if low <= value <= high and value == single.rounded(value)]
+    ends = (single.rounded(end) for end in (low, high) if math.isfinite(end))
+    return list(dict.fromkeys((*held, *ends)))
 
 
 def alike(declaration: Declaration) -> list[str]:

@@ -29,6 +29,23 @@ def source(declaration: Declaration) -> bytes | None:
         return None
 
 
+def names_called(declaration: Declaration) -> frozenset[str]:
+    """Returns the last parts of the names of all that is called in the file with the op's reference; nothing for a function of torch's, or where it cannot be read."""
+    code = source(declaration)
+    return frozenset() if code is None else _names_called(code)
+
+
+@functools.lru_cache(64)
+def _names_called(code: bytes) -> frozenset[str]:
+    module = tree(code)
+    called = [] if module is None else [node.func for node in ast.walk(module) if isinstance(node, ast.Call)]
+    return frozenset(
+        one.attr if isinstance(one, ast.Attribute) else one.id
+        for one in called
+        if isinstance(one, ast.Attribute | ast.Name)
+    )
+
+
 @functools.lru_cache(64)
 def tree(code: bytes) -> ast.Module | None:
     """Returns the syntax tree of a file, which nobody changes; None of one that does not parse."""

@@ -25,6 +25,7 @@ from t2t_harness.judging import (
     refusal,
     rules,
     tolerance,
+    undefined,
 )
 from t2t_harness.judging.finding import Finding, first_of
 from t2t_harness.judging.trial import Trial, blank_row, figures, fill, run_to_run
@@ -260,6 +261,7 @@ def values(
         is_index = comparing.output(trial.declaration, name)["compare"] == "indices"
         if label not in ("a", UPDATED) and not is_index and is_first_again(tensors, label, name):
             continue
+        judged = undefined.but_unsaid(trial.declaration, case, judged, name)
         judged = corners.but_at_nan(judged, name) if case.kind == "edge" else judged
         found = rules.compared(trial, case, name, judged, right)
         is_loose = (
@@ -278,6 +280,8 @@ def values(
             found = pointing.compared(trial.declaration, case, name, judged, trial.device) or found
         if not found.passed:
             found = rules.in_another_order(trial, case, name, judged) or found
+        if not found.passed and found.class_ == "nan":
+            found = rules.beside_infinities(trial, case, name, judged, right) or found
         largest = row["max_abs"]
         if row["rule"] is None or not isinstance(largest, float) or found.max_abs > largest:
             fill(row, found)

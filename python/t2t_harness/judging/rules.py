@@ -9,8 +9,8 @@ import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, elementwise
-from t2t_harness.judging import comparing, oracle, otherwise, pointing, tolerance
+from t2t_harness.cases import cases, elementwise, probe_scaled
+from t2t_harness.judging import comparing, oracle, otherwise, pointing, tolerance, undefined
 from t2t_harness.judging.trial import Trial
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from t2t_harness.boundary.documents import Declaration
 
-DECIDING = ("zeros", "ties", cases.PLANTED)
+DECIDING = ("zeros", "ties", cases.PLANTED, probe_scaled.SCALED)
 """Values that are numbers of few bits, between which a kernel has to decide: what their last bits are worth says nothing."""
 
 NEAR_ZERO = ("declared", "ends", "small", "denormal", "extreme")
@@ -77,3 +77,12 @@ def in_another_order(
             if found.passed:
                 return found
     return None
+
+
+def beside_infinities(
+    trial: Trial, case: cases.Case, name: str, judged: comparing.Judged, right: oracle.Reference
+) -> tolerance.Comparison | None:
+    """Returns the comparison of all elements but those of which a reference in Python says nothing, since its formula has no value for infinities there, if these are right; else None."""
+    known = undefined.but_of_infinities(trial.declaration, case, judged, name, trial.device)
+    found = None if known is None else compared(trial, case, name, known, right)
+    return found if found is not None and found.passed else None

@@ -250,8 +250,8 @@ def freer(
     if any("init" in one for one in inputs.values()):
         return inputs
     others = (shapes for shapes, _ in tried(op, tensors) if ranks(shapes) == ranks(inputs))
-    freer = (one for one in others if lengths(one) > lengths(inputs) and refused(op, one, kwargs) is None)
-    return next(freer, inputs)
+    wider = (one for one in others if lengths(one) > lengths(inputs) and refused(op, one, kwargs) is None)
+    return next(wider, inputs)
 
 
 def even(op: Declaration, inputs: dict[str, Tried], kwargs: Mapping[str, Json]) -> dict[str, Tried]:

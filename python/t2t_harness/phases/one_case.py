@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, probes, seeds
+from t2t_harness.cases import cases, probe_segments, probes, seeds
 from t2t_harness.cases.runs import REVERSED, TRIED, UPDATED, of_configuration
 from t2t_harness.cuda import watching
 from t2t_harness.faults import declining, failure, lacking, machine, order
@@ -37,7 +37,7 @@ def run_case(bench: called.Bench, case: cases.Case, position: int, state: Progre
     """Returns the facts of one case, its outputs written; `every` runs the other configurations of an autotuned kernel
     as well."""
     facts = run_in_budget(bench, case, position, state, every=every)
-    is_long = case.has_own_budget and not probes.is_at_length(case)
+    is_long = case.has_own_budget and not probes.is_at_length(case) and not is_whole(bench, case)
     if facts["status"] == "left-out" and is_long and bench.lane == "interpreter":
         for shorter in islice(cases.smaller(bench.request["op"], case), SHORTER):
             again = run_in_budget(bench, shorter, position, state, every=every)
@@ -53,7 +53,7 @@ def run_in_budget(bench: called.Bench, case: cases.Case, position: int, state: P
     if late is not None:
         return {"name": case.name, "status": "left-out" if case.is_probe else "not-judged", "reason": late}
     size = cases.elements(bench.request["op"], case) if case.file is None else 0
-    allowed_effort, before = bench.budget.allowance(case, size), effort.METER.done
+    allowed_effort, before = bench.budget.allowance(case, size, is_whole(bench, case)), effort.METER.done
     if allowed_effort == 0:
         return {"name": case.name, "status": "left-out"}
     began = time.process_time()
@@ -121,6 +121,11 @@ def run_in_budget(bench: called.Bench, case: cases.Case, position: int, state: P
         "launchers": bench.modules.facts(),
     }
     return facts
+
+
+def is_whole(bench: called.Bench, case: cases.Case) -> bool:
+    """Tells whether a probe is run as long as it is, or not at all."""
+    return probe_segments.is_of_segments(bench.request["op"], case)
 
 
 @contextlib.contextmanager

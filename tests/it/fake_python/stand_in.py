@@ -671,6 +671,10 @@ def verdict(call: Call, kind: str | None, message: str | None, error: float, cit
         "failure": failure,
         "output": {"stdout": "", "stderr": "", "truncated": False},
     }
+    if "LEFT-OUT" in call.marks:
+        evidence["left_out"] = [
+            f"edge/zeros[input,N={number}]/float32" for number in range(int(call.marks["LEFT-OUT"]))
+        ]
     reason = "not here" if word == "not-judged" else None
     documents: Documents = {
         "verdict": {"verdict": word, "class": kind, "reason": reason, "cases": dict.fromkeys(names, word)},

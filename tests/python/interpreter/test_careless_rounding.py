@@ -9,7 +9,7 @@ import pytest
 import torch
 from checks import check, declared, require_passed, tensor
 
-from t2t_harness.cases import unusual
+from t2t_harness.cases import inputs, probe_scaled, unusual
 
 REFERENCE = """
 import torch
@@ -17,6 +17,9 @@ import torch
 def quantized(x):
     scale = x.abs().amax(-1, keepdim=True).clamp(min=1e-8) / 127
     return (x / scale).round().clamp(-127, 127).to(torch.int8), scale
+
+def scaled(x, scale, zero):
+    return (torch.round(x / scale[:, None]) + zero[:, None]) * 2.0
 """
 
 QUANTIZED = """
@@ -41,6 +44,27 @@ def wrapper(x):
     if M and N:
         kernel[(M,)](x, out, scale, N, *x.stride(), LEVELS=127, BLOCK=triton.next_power_of_2(N))
     return out, scale
+"""
+
+SCALED = """
+from triton.language.extra import libdevice
+
+@triton.jit
+def kernel(x_ptr, scale_ptr, zero_ptr, out_ptr, n, N, sm, sn, ss, sz, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    row = at // N
+    x = tl.load(x_ptr + row * sm + at % N * sn, mask=at < n, other=0.0)
+    scale = tl.load(scale_ptr + row * ss, mask=at < n, other=1.0)
+    zero = tl.load(zero_ptr + row * sz, mask=at < n, other=0).to(tl.float32)
+    tl.store(out_ptr + at, (libdevice.rint(tl.div_rn(x, scale)) + zero) * 2.0, mask=at < n)
+
+def wrapper(x, scale, zero):
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    n = out.numel()
+    if n:
+        grid = (triton.cdiv(n, 64),)
+        kernel[grid](x, scale, zero, out, n, x.shape[1], *x.stride(), *scale.stride(), *zero.stride(), BLOCK=64)
+    return out
 """
 
 VARIANCE = """
@@ -133,3 +157,42 @@ def test_halves_lie_between_the_levels_of_a_row() -> None:
     rest = values[:, :-1].abs()
     assert set((rest % 1).unique().tolist()) == {0.0, 0.5} and bool((rest <= values[:, -1:]).all())
     assert 127.5 not in rest[1] and 3.5 not in rest[2]
+
+
+def of_scales(folder: Path) -> dict[str, Any]:
+    (folder / "reference.py").write_text(REFERENCE, encoding="utf-8")
+    reference = {"file": "reference.py", "name": "scaled", "init": {}, "root": str(folder)}
+    scale = tensor("scale", ["M"], init={"kind": "uniform", "low": 0.05, "high": 0.3})
+    zero = tensor("zero", ["M"], dtype="int32", init={"kind": "randint", "low": -3, "high": 4})
+    given = [tensor("x", ["M", "N"]), scale, zero]
+    return declared("", given, {"M": 6, "N": 40}, torch=None, reference=reference)
+
+
+@pytest.mark.parametrize(
+    ("written", "instead"),
+    [
+        ("libdevice.rint(tl.div_rn(x, scale))", "tl.floor(tl.div_rn(x, scale) + 0.5)"),
+        ("libdevice.rint(tl.div_rn(x, scale)) + zero", "libdevice.rint(tl.div_rn(x, scale) + zero)"),
+    ],
+    ids=["halves rounded up", "rounded with the zero point"],
+)
+def test_halves_of_a_scale_that_is_an_input_are_found(tmp_path: Path, written: str, instead: str) -> None:
+    op = of_scales(tmp_path)
+    require_passed(tmp_path / "right", op, SCALED)
+    assert written in SCALED
+    failure = check(tmp_path / "wrong", op, SCALED.replace(written, instead))["evidence"]["failure"]
+    assert failure["case"] == "edge/halves[x,scale]/float32"
+
+
+def test_each_quotient_by_a_scale_is_a_half_and_the_scale_stays_in_its_range(tmp_path: Path) -> None:
+    op = of_scales(tmp_path)
+    (case,) = probe_scaled.halves(op)
+    given = inputs.make_inputs(op, case)
+    assert set(given["scale"].tolist()) <= {0.0625, 0.125, 0.25}
+    quotients = given["x"] / given["scale"][:, None]
+    assert bool(((quotients % 1) == 0.5).all())
+    scale = op["inputs"][1]
+    # No power of two lies in the range, or it is no scale.
+    for low, high in ((0.3, 0.45), (-1.0, 1.0), (0.0, 1.0)):
+        scale["init"] = {"kind": "uniform", "low": low, "high": high}
+        assert not list(probe_scaled.halves(op)), (low, high)

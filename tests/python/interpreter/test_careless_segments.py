@@ -9,7 +9,7 @@ import pytest
 import torch
 from checks import check, declared, require_passed, tensor
 
-from t2t_harness.cases import arguments_compared, bindings, cases, inputs, probes
+from t2t_harness.cases import arguments_compared, bindings, cases, inputs, probe_segments, probes
 from t2t_harness.op import valueless
 from t2t_harness.phases import permitted
 
@@ -157,6 +157,18 @@ def test_what_is_asked_of_an_op_without_values_has_rows_in_its_segments(tmp_path
     assert given["ends"].tolist() == [0, 6, 12, 18, 24] and not torch.count_nonzero(given["x"])
     # Between zeros the op would be nothing but its fills, which no wrapper could then call.
     assert permitted.own_operations(op) == frozenset()
+
+
+def test_segments_of_several_blocks_are_not_made_shorter(tmp_path: Path) -> None:
+    op = segmented(tmp_path, MOVING)
+    request = {"op": op, "lane": "interpreter", "root": str(tmp_path), "variant": {}}
+    found = {case.name.split("/")[1]: case for case in probes.cases_of(request, [])}
+    assert probe_segments.is_of_segments(op, found["segments[T=131]"])
+    windows = [case for word, case in found.items() if word.startswith("kwarg[window=") and "T=131" in word]
+    assert windows
+    assert all(probe_segments.is_of_segments(op, case) for case in windows)
+    assert not any(probe_segments.is_of_segments(op, one) for case in windows for one in cases.smaller(op, case))
+    assert not probe_segments.is_of_segments(op, found["kwarg[window=0]"])
 
 
 def test_an_argument_that_the_reference_does_not_read_is_known(tmp_path: Path) -> None:

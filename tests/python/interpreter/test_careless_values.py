@@ -148,3 +148,31 @@ def test_ties_between_blocks_of_a_row_are_found(tmp_path: Path) -> None:
     op = one("torch.max", kwargs={"dim": -1}, edges={"special": "NaN is taken for infinity"})
     require_passed(tmp_path / "right", op, MAX)
     require_rejected(tmp_path / "wrong", op, MAX, "(top > best) | (where < 0)", "top >= best", ("mismatch",))
+
+
+KEPT = """
+@triton.jit
+def kernel(x_ptr, share_ptr, out_ptr, n, N, sm, sn, ss, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at // N * sm + at % N * sn, mask=at < n, other=0.0)
+    share = tl.load(share_ptr + at // N * ss, mask=at < n, other=0.0)
+    tl.store(out_ptr + at, tl.where(2.0 * share < 1.5, x, 0.0), mask=at < n)
+
+
+def wrapper(x, share):
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    if out.numel():
+        kernel[(triton.cdiv(out.numel(), 64),)](x, share, out, out.numel(), x.shape[1], *x.stride(), *share.stride(), BLOCK=64)
+    return out
+"""
+
+
+def test_the_ends_of_a_range_are_found(tmp_path: Path) -> None:
+    text = "import torch\n\ndef kept(x, share):\n    return torch.where(2.0 * share[:, None] < 1.5, x, 0.0)\n"
+    (tmp_path / "reference.py").write_text(text, encoding="utf-8")
+    reference = {"file": "reference.py", "name": "kept", "init": {}, "root": str(tmp_path)}
+    share = tensor("share", ["M"], init={"kind": "uniform", "low": 0.25, "high": 0.75})
+    given = [tensor("x", ["M", "N"]), share]
+    op = declared("", given, {"M": 6, "N": 40}, torch=None, reference=reference)
+    require_passed(tmp_path / "right", op, KEPT)
+    require_rejected(tmp_path / "wrong", op, KEPT, "2.0 * share < 1.5", "2.0 * share <= 1.5", ("mismatch",))

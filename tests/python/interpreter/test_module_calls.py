@@ -24,6 +24,20 @@ class Moded(torch.nn.Module):
         return x - x.mean(0) + self.shift if self.training else x + 2.0 * self.shift
 
 
+class Tracked(torch.nn.Module):
+    def __init__(self, dim, share=0.25, doubled=False):
+        super().__init__()
+        self.share, self.doubled = share, doubled
+        self.register_buffer("mean", torch.zeros(dim))
+
+    def forward(self, x):
+        if self.training:
+            with torch.no_grad():
+                self.mean.lerp_(x.mean(0), 1.0 if self.share is None else self.share)
+        out = x - self.mean
+        return 2.0 * out if self.doubled else out
+
+
 class Evaluated(torch.nn.BatchNorm1d):
     def __init__(self, dim):
         super().__init__(dim)
@@ -222,3 +236,62 @@ def test_no_number_is_put_among_distinct_integers(tmp_path: Path) -> None:
         edges={"kwargs": "one size", "shapes": "as many slots as there are"},
     )
     require_passed(tmp_path, op, SCATTERED)
+
+
+TRACKED = """
+@triton.jit
+def kernel(x_ptr, m_ptr, out_ptr, n, N, sm, sn, factor, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at // N * sm + at % N * sn, mask=at < n, other=0.0)
+    mean = tl.load(m_ptr + at % N, mask=at < n, other=0.0)
+    tl.store(out_ptr + at, (x - mean) * factor, mask=at < n)
+
+
+@triton.jit
+def track(x_ptr, m_ptr, M, sm, sn, share, BLOCK: tl.constexpr):
+    column, at = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at * sm + column * sn, mask=at < M, other=0.0)
+    old = tl.load(m_ptr + column)
+    tl.store(m_ptr + column, old + share * (tl.sum(x, 0) / M - old))
+
+
+class wrapper(torch.nn.Module):
+    def __init__(self, dim, share=0.25, doubled=False):
+        super().__init__()
+        self.share, self.doubled = share, doubled
+        self.register_buffer("mean", torch.zeros(dim))
+
+    def forward(self, x):
+        M, N = x.shape
+        out = torch.empty((M, N), dtype=x.dtype, device=x.device)
+        if not out.numel():
+            return out
+        if self.training:
+            share = 1.0 if self.share is None else self.share
+            track[(N,)](x, self.mean, M, *x.stride(), share, BLOCK=triton.next_power_of_2(M))
+        factor = 2.0 if self.doubled else 1.0
+        kernel[(triton.cdiv(M * N, 64),)](x, self.mean, out, M * N, N, *x.stride(), factor, BLOCK=64)
+        return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("written", "instead", "case"),
+    [
+        ("1.0 if self.share is None else self.share", "self.share or 0.25", "edge/init[share=None]/float32"),
+        (
+            "2.0 if self.doubled else 1.0",
+            "2.0 if self.doubled and self.training else 1.0",
+            "edge/init[doubled=True,evaluation]/float32",
+        ),
+    ],
+    ids=["no number", "a flag in evaluation"],
+)
+def test_none_and_flags_in_evaluation_are_tried_of_a_constructor(
+    tmp_path: Path, written: str, instead: str, case: str
+) -> None:
+    op = of_class(tmp_path, "Tracked", {"dim": "N"}, edges={"empty": "no mean", "shapes": "no mean of nothing"})
+    require_passed(tmp_path / "right", op, TRACKED)
+    assert written in TRACKED
+    failure = check(tmp_path / "wrong", op, TRACKED.replace(written, instead))["evidence"]["failure"]
+    assert failure["case"] == case

@@ -325,6 +325,7 @@ def test_a_budget_is_a_share_of_what_the_others_did() -> None:
     assert own.left + own.kept == pytest.approx(budget.SHARE * (100_000 + 2 * budget.CALL))
     long = cases.Case("edge/shape[N=1031]/float32", "edge", "float32", {}, is_probe=True, has_own_budget=True)
     assert own.allowance(long, 10_000) == budget.OWN, "a long dim is tried whatever is left"
+    assert own.allowance(long, 10_000, is_whole=True) == budget.SHAPED, "and more if it is not made smaller"
     own.note(long, 10_000, 1, effort.METER.done - budget.OWN)
     assert own.left + own.kept == pytest.approx(budget.SHARE * (100_000 + 2 * budget.CALL)), "of its own budget"
     own.rate = 50.0

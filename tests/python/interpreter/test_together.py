@@ -268,6 +268,31 @@ def test_pairs_are_covered_by_few_cases() -> None:
     assert len(list(probe_together.together(request(op), others, None))) <= probe_together.MOST["interpreter"]
 
 
+def test_one_input_alone_and_none_beside_a_flag_take_part() -> None:
+    optional = [tensor(name, ["N"], optional=True) for name in "abcd"]
+    op = declared("", [tensor("x", ["M", "N"]), *optional], {"M": 8, "N": 16}, kwargs={"flag": False, "eps": 1e-5})
+    changed: list[dict[str, object]] = [{"flag": True}, {"eps": 0.5}]
+    others = [probing.probe(op, f"kwarg[{one}]", {"M": 5, "N": 19}, kwargs={**op["kwargs"], **one}) for one in changed]
+    found = {case.name.split("/")[1]: case for case in probe_together.together(request(op), others, None)}
+    for name in "abcd":
+        assert set(found[f"present[{name}]"].absent) == {*"abcd"} - {name}
+    none = found["present[none,flag=True]"]
+    assert set(none.absent) == {*"abcd"}
+    assert none.kwargs is not None
+    assert none.kwargs["flag"] is True
+    assert "present[none,eps=0.5]" not in found, "what a number makes is seen with all of them"
+
+
+def test_two_flags_come_with_other_numbers_at_once() -> None:
+    kwargs = {"first": False, "nesterov": False, "dampening": 0.0, "lr": 0.1}
+    op = declared("", [tensor("x", ["M", "N"])], {"M": 8, "N": 16}, kwargs=kwargs)
+    changed: list[dict[str, object]] = [{"first": True}, {"nesterov": True}, {"dampening": 0.5}, {"lr": 2.0}]
+    others = [probing.probe(op, f"kwarg[{one}]", {"M": 5, "N": 19}, kwargs={**kwargs, **one}) for one in changed]
+    found = {case.name.split("/")[1]: case for case in probe_together.together(request(op), others, None)}
+    both = found["together[first=True,nesterov=True,numbers]"]
+    assert both.kwargs == {"first": True, "nesterov": True, "dampening": 0.5, "lr": 2.0}
+
+
 def test_what_is_said_of_windows_meets_flags_and_how_they_are_rounded() -> None:
     kwargs = {"stride": 2, "padding": 1, "ceil_mode": False, "count_include_pad": True, "alpha": 1.0}
     op = declared("", [tensor("input", ["C", "H", "W"])], {"C": 2, "H": 9, "W": 12}, kwargs=kwargs)

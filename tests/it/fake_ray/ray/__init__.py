@@ -130,7 +130,9 @@ class remote:
     def options(self, **options: Any) -> remote:
         """Return it with the node that is to run it."""
         takes = options["num_gpus"], options["num_cpus"]
-        assert options["max_retries"] == 0 and takes in ([(0, 0)] if self.function.__name__ == "facts" else [(1, 0), (0, 2)])
+        assert options["max_retries"] == 0 and takes in (
+            [(0, 0)] if self.function.__name__ == "facts" else [(1, 0), (0, 2)]
+        )
         where = options["scheduling_strategy"]
         labels = [row.get("labels", {}) for row in rows() if row["id"] == where.node_id]
         assert takes != (1, 0) or not labels or options.get("label_selector", {}) == labels[0]

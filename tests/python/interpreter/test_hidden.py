@@ -1,0 +1,220 @@
+"""What does not count may be anything, NaN, too: behind a mask, behind a length, beside a weight of nothing. And what a reference in Python says nothing of, which a kernel may make a number of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from checks import declared, require_passed, require_rejected, tensor
+
+from t2t_harness.cases import inputs, probe_hidden
+from t2t_harness.cases.cases import Case
+from t2t_harness.judging import comparing, oracle, undefined
+
+REFERENCE = """
+import torch
+
+def masked(x, mask):
+    return torch.where(mask, x, 0.0).sum(-1)
+
+def weighed(x, mask):
+    return (x * mask).sum(-1)
+
+def counted(x, lengths):
+    places = torch.arange(x.shape[1], device=x.device)
+    return torch.where(places[None, :] < lengths[:, None], x, 0.0).sum(-1)
+
+def merged(a, la, b, lb):
+    top = torch.maximum(la, lb)
+    top = torch.where(top == float("-inf"), 0.0, top)
+    wa, wb = torch.exp(la - top), torch.exp(lb - top)
+    total = torch.where(wa + wb == 0, 1.0, wa + wb)
+    a = torch.where(wa == 0, 0.0, a.transpose(0, 1) * (wa / total))
+    return a + torch.where(wb == 0, 0.0, b.transpose(0, 1) * (wb / total))
+
+def straight(x):
+    return x + (torch.round(x) - x).detach()
+
+def positive(x):
+    return torch.where(x > 0, torch.log(x), 0.0).sum(-1)
+"""
+
+ROWS = """
+@triton.jit
+def kernel(x_ptr, mask_ptr, out_ptr, N, sm, sn, mm, mn, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * sm + at * sn, mask=at < N, other=0.0)
+    keep = tl.load(mask_ptr + row * mm + at * mn, mask=at < N, other=0)
+    tl.store(out_ptr + row, tl.sum(tl.where(keep != 0, x, 0.0), 0))
+
+
+def wrapper(x, mask):
+    out = torch.empty(x.shape[:1], dtype=x.dtype, device=x.device)
+    if x.shape[1] == 0:
+        return out.zero_()
+    if x.shape[0]:
+        kernel[x.shape[:1]](x, mask, out, x.shape[1], *x.stride(), *mask.stride(), BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
+"""
+
+COUNTED = """
+@triton.jit
+def kernel(x_ptr, len_ptr, out_ptr, N, sm, sn, sl, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * sm + at * sn, mask=at < N, other=0.0)
+    keep = at < tl.load(len_ptr + row * sl)
+    tl.store(out_ptr + row, tl.sum(tl.where(keep, x, 0.0), 0))
+
+
+def wrapper(x, lengths):
+    out = torch.empty(x.shape[:1], dtype=x.dtype, device=x.device)
+    if x.shape[1] == 0:
+        return out.zero_()
+    if x.shape[0]:
+        kernel[x.shape[:1]](x, lengths, out, x.shape[1], *x.stride(), *lengths.stride(), BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out
+"""
+
+MERGED = """
+@triton.jit
+def kernel(a_ptr, la_ptr, b_ptr, lb_ptr, out_ptr, n, N, am, an, las, bm, bn, lbs, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside, row, column = at < n, at // N, at % N
+    la = tl.load(la_ptr + column * las, mask=inside, other=0.0)
+    lb = tl.load(lb_ptr + column * lbs, mask=inside, other=0.0)
+    top = tl.maximum(la, lb, propagate_nan=tl.PropagateNan.ALL)
+    top = tl.where(top == float("-inf"), 0.0, top)
+    wa, wb = tl.exp(la - top), tl.exp(lb - top)
+    total = wa + wb
+    total = tl.where(total == 0, 1.0, total)
+    a = tl.load(a_ptr + column * am + row * an, mask=inside, other=0.0) * (wa / total)
+    b = tl.load(b_ptr + column * bm + row * bn, mask=inside, other=0.0) * (wb / total)
+    a = tl.where(wa == 0, 0.0, a)
+    b = tl.where(wb == 0, 0.0, b)
+    tl.store(out_ptr + at, a + b, mask=inside)
+
+
+def wrapper(a, la, b, lb):
+    N, M = a.shape
+    out = torch.empty((M, N), dtype=a.dtype, device=a.device)
+    if out.numel():
+        grid = (triton.cdiv(out.numel(), 64),)
+        kernel[grid](a, la, b, lb, out, out.numel(), N, *a.stride(), *la.stride(), *b.stride(), *lb.stride(), BLOCK=64)
+    return out
+"""
+
+LENGTH = {"B": 3, "T": 5, "D": 7, "M": 6, "N": 40}
+
+SHAPE: list[int | str] = ["M", "N"]
+MASK = tensor("mask", SHAPE, dtype="bool", init={"kind": "mask", "p": 0.7})
+LENGTHS = tensor("lengths", ["M"], dtype="int32", init={"kind": "randint", "low": 1, "high": "N"})
+PAIR = [tensor("a", ["N", "M"]), tensor("la", ["N"]), tensor("b", ["N", "M"]), tensor("lb", ["N"])]
+
+
+def op(folder: Path, name: str, given: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+    """Returns the op of a function of `REFERENCE`, which is written into `folder`."""
+    (folder / "reference.py").write_text(REFERENCE, encoding="utf-8")
+    reference = {"file": "reference.py", "name": name, "init": {}, "root": str(folder)}
+    dims = {dim for one in given for dim in one["shape"]}
+    return declared("", given, {str(dim): LENGTH[str(dim)] for dim in dims}, torch=None, reference=reference, **more)
+
+
+FAULTS = {
+    "masked": ([tensor("x", SHAPE), MASK], ROWS, "tl.where(keep != 0, x, 0.0)", "x * keep"),
+    "counted": ([tensor("x", SHAPE), LENGTHS], COUNTED, "tl.where(keep, x, 0.0)", "x * keep"),
+    "merged": (PAIR, MERGED, "a = tl.where(wa == 0, 0.0, a)", "a = a"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_what_does_not_count_may_be_nan(tmp_path: Path, name: str) -> None:
+    given, kernel, old, new = FAULTS[name]
+    own = op(tmp_path, name, given)
+    # Elsewhere a NaN is looked for, too: not here.
+    own["edges"] = dict.fromkeys(("special", "infinite-rows"), None)
+    require_passed(tmp_path / "right", own, kernel)
+    require_rejected(tmp_path / "wrong", own, kernel, old, new)
+
+
+def test_nothing_is_asked_where_the_reference_lets_it_count(tmp_path: Path) -> None:
+    own = op(tmp_path, "weighed", [tensor("x", SHAPE), MASK])
+    own["edges"] = dict.fromkeys(("special", "infinite-rows"), None)
+    require_passed(tmp_path / "right", own, ROWS)
+
+
+def test_where_it_is_turned_off_nothing_is_hidden(tmp_path: Path) -> None:
+    given, kernel, old, new = FAULTS["masked"]
+    own = op(tmp_path, "masked", given)
+    own["edges"] = dict.fromkeys(("special", "infinite-rows", "hidden"), None)
+    require_passed(tmp_path / "careless", own, kernel.replace(old, new))
+
+
+def test_what_hides_and_what_is_hidden_are_found_by_their_dims(tmp_path: Path) -> None:
+    own = op(tmp_path, "merged", PAIR)
+    names = [case.name.split("/")[1] for case in probe_hidden.hidden(own)]
+    assert names == ["hidden[a,la=-inf]", "hidden[b,lb=-inf]", "hidden[a+b,-inf]"]
+    wide = tensor("x", ["B", "T", "D"])
+    ids = tensor("ids", ["B", "T"], dtype="int64", init={"kind": "randint", "low": 0, "high": 9})
+    others = [wide, MASK, LENGTHS, ids, tensor("keep", ["T"], dtype="bool", init={"kind": "mask", "p": 0.5})]
+    names = [case.name.split("/")[1] for case in probe_hidden.hidden(op(tmp_path, "masked", others))]
+    assert names == ["hidden[x,keep=false]", "hidden[x,keep=true]"]
+
+
+def test_nan_lies_where_nothing_counts_and_nowhere_else(tmp_path: Path) -> None:
+    turned = tensor("x", ["N", "D", "M"])
+    own = op(tmp_path, "masked", [turned, MASK, LENGTHS, tensor("w", ["M"])])
+    made = {case.values: (case, inputs.make_inputs(own, case)) for case in probe_hidden.hidden(own)}
+    for values, hides in (
+        (probe_hidden.FALSE, lambda given: ~given["mask"].t()[:, None, :]),
+        (probe_hidden.TRUE, lambda given: given["mask"].t()[:, None, :]),
+        (probe_hidden.BEHIND, lambda given: torch.arange(given["x"].shape[0])[:, None, None] >= given["lengths"]),
+        (probe_hidden.LOW, lambda given: given["w"] == -torch.inf),
+    ):
+        case, given = made[values]
+        where = hides(given).expand_as(given["x"])
+        assert given["x"].isnan().equal(where), case.name
+        assert where.any(), case.name
+        assert not where.all(), case.name
+
+
+def judged(own: dict[str, Any], case: Case, made: dict[str, torch.Tensor]) -> tuple[comparing.Judged, torch.Tensor]:
+    """Returns what is judged of results `made` in `case`, and what is right in the output."""
+    given = inputs.make_inputs(own, case)
+    right = oracle.reference(own, case, given)
+    return comparing.Judged(given, right.plain, made), right.plain["0"]
+
+
+def test_what_infinities_make_nan_of_may_be_a_number_and_what_a_nan_does_may_not(tmp_path: Path) -> None:
+    own = op(tmp_path, "straight", [tensor("x", SHAPE)])
+    case = Case("edge/special/float32", "edge", "float32", {"M": 6, "N": 40}, values="special")
+    told, right = judged(own, case, {})
+    number = comparing.Judged(told.given, told.right, {"0": right.nan_to_num(nan=3.0)})
+    known = undefined.but_of_infinities(own, case, number, "0", "cpu")
+    assert known is not None
+    x, found = told.given["x"], known.made["0"]
+    assert right.isnan().equal(~x.isfinite())
+    assert found[x.isinf()].isnan().all()
+    assert (found[x.isnan()] == 3.0).all()
+    # A function of torch's is what torch makes of it.
+    torch_op = declared("torch.round", [tensor("input", SHAPE)], {"M": 6, "N": 40})
+    assert undefined.but_of_infinities(torch_op, case, number, "0", "cpu") is None
+    assert (
+        undefined.but_of_infinities(own, Case("small/float32/0", "declared", "float32", {}), number, "0", "cpu") is None
+    )
+
+
+def test_a_gradient_may_be_anything_where_that_of_the_reference_is_nan(tmp_path: Path) -> None:
+    own = op(tmp_path, "positive", [tensor("x", SHAPE)], backward=True)
+    case = Case("edge/special/float32", "edge", "float32", {"M": 6, "N": 40}, values="special")
+    told, _ = judged(own, case, {})
+    right = told.right["grad.x"]
+    assert right.isnan().any()
+    made = comparing.Judged(told.given, told.right, {"grad.x": torch.zeros_like(right)})
+    found = undefined.but_unsaid(own, case, made, "grad.x").made["grad.x"]
+    assert found[right.isnan()].isnan().all()
+    assert (found[~right.isnan()] == 0).all()
+    # Of an output each NaN is asked for.
+    value = comparing.Judged(told.given, told.right, {"0": torch.zeros_like(told.right["0"])})
+    assert undefined.but_unsaid(own, case, value, "0") is value
