@@ -94,8 +94,7 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
     if len(floating) > 1 and is_open:
         if met is None or declaration["backward"]:
             every = probing.probe(declaration, "special[all]", small, values="special", of=cases.ALL)
-            # How far a NaN of one input goes in the gradient of another depends on the formula, which is the kernel's own where torch has none.
-            yield probing.forward(declaration, every) if declaration.get("reference") else every
+            yield of_formula(declaration, every)
             absent = tuple(given["name"] for given in tensors(declaration) if given.get("optional"))
             if absent:
                 word = f"special[all,without-{cases.JOINED.join(absent)}]"
@@ -140,7 +139,7 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
         yield probing.forward(declaration, replace(halves, has_own_budget=True))
     yield from of_functions(declaration, small, floating)
     for name in floating[1:] if is_open and not is_met else ():
-        yield probing.probe(declaration, f"special[{name}]", small, values="special", of=name)
+        yield of_formula(declaration, probing.probe(declaration, f"special[{name}]", small, values="special", of=name))
     for name in floating[1:2] if not is_met else ():
         yield probing.probe(declaration, f"zeros[{name}]", small, values="zeros", of=name)
     ranks = {given["name"]: len(given["shape"]) for given in tensors(declaration)}
@@ -176,6 +175,11 @@ def values(declaration: Declaration, lane: str) -> Iterator[Case]:
 
     if len(limited) > 1 and len(limited) == len(tensors(declaration)):
         yield from limits_at_once(declaration, small, lane)
+
+
+def of_formula(declaration: Declaration, case: Case) -> Case:
+    """Returns `case`, of a reference in Python without gradients: how far a NaN of one input goes in the gradient of another depends on the formula, which is the kernel's own where torch has none."""
+    return probing.forward(declaration, case) if declaration.get("reference") else case
 
 
 RANGES = 3

@@ -25,14 +25,14 @@ def is_gradient(name: str) -> bool:
 
 
 def but_at_nan(judged: comparing.Judged, name: str) -> comparing.Judged:
-    """Returns `judged` where the gradient `name` counts as right wherever its input is NaN and it or torch's is NaN, or it is zero where torch's is a number: behind a bound torch has zero there on the CPU, what flows in on a device, and NaN elsewhere; what chose other values in the forward pass multiplies by zero in the backward pass."""
+    """Returns `judged` where the gradient `name` counts as right wherever its input is NaN and it is NaN, or zero where torch's is a number: behind a bound torch has zero there on the CPU, what flows in on a device, and NaN elsewhere."""
     given = judged.given.get(name.removeprefix("grad."))
     if not is_gradient(name) or name not in judged.made or given is None or not given.is_floating_point():
         return judged
     made, right = judged.made[name], judged.right[name]
     if made.shape != given.shape or right.shape != given.shape:
         return judged
-    where = given.isnan() & (made.isnan() | right.isnan() | ((made == 0) & right.isfinite()))
+    where = given.isnan() & (made.isnan() | ((made == 0) & right.isfinite()))
     if not where.any():
         return judged
     return replace(judged, made={**judged.made, name: right.to(made.dtype).where(where, made)})

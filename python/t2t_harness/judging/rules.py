@@ -79,10 +79,10 @@ def in_another_order(
     return None
 
 
-def beside_infinities(
+def beside_nan(
     trial: Trial, case: cases.Case, name: str, judged: comparing.Judged, right: oracle.Reference
 ) -> tolerance.Comparison | None:
-    """Returns the comparison of all elements but those of which a reference in Python says nothing, since its formula has no value for infinities there, if these are right; else None."""
-    known = undefined.but_of_infinities(trial.declaration, case, judged, name, trial.device)
-    found = None if known is None else compared(trial, case, name, known, right)
+    """Returns the comparison by what a reference in Python says beside a NaN: nothing, where its formula has no value for infinities, or a number on which the NaN has no bearing. None where the result is wrong by that, too."""
+    known = undefined.known(trial.declaration, case, judged, name, right, trial.device)
+    found = None if known is None else compared(trial, case, name, *known)
     return found if found is not None and found.passed else None

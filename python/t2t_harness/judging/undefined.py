@@ -25,6 +25,9 @@ GRADIENTS = ("grad.", module_state.GRADIENT)
 NUMBER = 0.5
 """What stands for a NaN where the reference is asked what it makes of all else."""
 
+LARGE = 1.0
+"""What stands for it on either side where the reference is asked whether it matters, in parts of what is large: among few numbers the largest of a row may be another one."""
+
 
 def but_unsaid(declaration: Declaration, case: cases.Case, judged: comparing.Judged, name: str) -> comparing.Judged:
     """Returns `judged` where the result `name` counts as right wherever the reference, written in Python, has NaN: of any result in a case in which what does not count is NaN, since the reference says there that it counts; of a gradient in each edge, since autograd multiplies by zero what the forward pass left out."""
@@ -35,21 +38,41 @@ def but_unsaid(declaration: Declaration, case: cases.Case, judged: comparing.Jud
     return _but(judged, name, right.isnan()) if is_unsaid and right.dtype.is_floating_point else judged
 
 
-def but_of_infinities(
-    declaration: Declaration, case: cases.Case, judged: comparing.Judged, name: str, device: str
-) -> comparing.Judged | None:
-    """Returns `judged` where the result `name` of an edge counts as right wherever the reference, written in Python, has NaN, and has it, too, if each NaN of the inputs is a number: it comes of infinities then, of inputs or of what overflows. None where that is nowhere, or the reference raises."""
-    right, made = judged.right[name], judged.made[name]
-    if case.kind != "edge" or not declaration.get("reference") or not right.dtype.is_floating_point:
+def known(
+    declaration: Declaration,
+    case: cases.Case,
+    judged: comparing.Judged,
+    name: str,
+    right: oracle.Reference,
+    device: str,
+) -> tuple[comparing.Judged, oracle.Reference] | None:
+    """Returns what the result `name` of an edge is judged by where the reference, written in Python, has NaN and the kernel has none; None where that leaves all as it is, or the reference raises.
+
+    Where the reference has NaN, too, with a number in the place of each NaN of the inputs, that comes of infinities, of inputs or of what overflows: any result is right. Where it has one and the same number whatever stands for each NaN, as behind
+    a mask in an attention that multiplies by weights of zero, that number is right, too.
+    """
+    plain, made = right.plain[name], judged.made[name]
+    if case.kind != "edge" or not declaration.get("reference") or not plain.dtype.is_floating_point:
         return None
-    if made.shape != right.shape or not (where := right.isnan() & ~made.isnan()).any():
+    if made.shape != plain.shape or not (where := plain.isnan() & ~made.isnan()).any():
         return None
     try:
-        other = oracle.reference(declaration, case, _numbered(judged.given), device).plain[name]
+        one, low, high = (
+            oracle.reference(declaration, case, _numbered(judged.given, number), device)
+            for number in (NUMBER, -LARGE, LARGE)
+        )
+        anything = where & one.plain[name].isnan()
+        # An infinity hides a larger number, as it does in a maximum, and no NaN.
+        same = where & (low.plain[name] == high.plain[name]) & high.plain[name].isfinite()
     except (oracle.Refused, KeyError):
         return None
-    where &= other.isnan()
-    return _but(judged, name, where) if where.any() else None
+    if not (anything | same).any():
+        return None
+    wide = right.oracle
+    if wide is not None and high.oracle is not None:
+        wide = {**wide, name: high.oracle[name].where(same, wide[name])}
+    number = replace(right, plain={**right.plain, name: high.plain[name].where(same, plain)}, oracle=wide)
+    return _but(replace(judged, right=number.plain), name, anything), number
 
 
 def _but(judged: comparing.Judged, name: str, where: torch.Tensor) -> comparing.Judged:
@@ -59,9 +82,12 @@ def _but(judged: comparing.Judged, name: str, where: torch.Tensor) -> comparing.
     return replace(judged, made={**judged.made, name: right.to(made.dtype).where(where, made)})
 
 
-def _numbered(given: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Returns the inputs with a number in the place of each NaN, in tensors that lie as they do."""
-    return {
-        name: value.detach().clone().masked_fill_(value.isnan(), NUMBER) if value.dtype.is_floating_point else value
-        for name, value in given.items()
-    }
+def _numbered(given: Mapping[str, torch.Tensor], number: float) -> dict[str, torch.Tensor]:
+    """Returns the inputs with a number in the place of each NaN, in tensors that lie as they do: `number` below 1, else so many times the root of the largest one of their type, of whose products none is infinite."""
+    import torch
+
+    def filled(value: torch.Tensor) -> torch.Tensor:
+        size = 1.0 if abs(number) < 1 else torch.finfo(value.dtype).max ** 0.5
+        return value.detach().clone().masked_fill_(value.isnan(), number * size)
+
+    return {name: filled(value) if value.dtype.is_floating_point else value for name, value in given.items()}

@@ -37,6 +37,12 @@ def merged(a, la, b, lb):
 def straight(x):
     return x + (torch.round(x) - x).detach()
 
+def causal(x):
+    return (torch.ones(x.shape).tril() * x).sum(-1)
+
+def largest(x):
+    return x.amax(-1)
+
 def positive(x):
     return torch.where(x > 0, torch.log(x), 0.0).sum(-1)
 """
@@ -104,6 +110,8 @@ def wrapper(a, la, b, lb):
         kernel[grid](a, la, b, lb, out, out.numel(), N, *a.stride(), *la.stride(), *b.stride(), *lb.stride(), BLOCK=64)
     return out
 """
+
+NAN, INF = float("nan"), float("inf")
 
 LENGTH = {"B": 3, "T": 5, "D": 7, "M": 6, "N": 40}
 
@@ -179,42 +187,65 @@ def test_nan_lies_where_nothing_counts_and_nowhere_else(tmp_path: Path) -> None:
         assert not where.all(), case.name
 
 
-def judged(own: dict[str, Any], case: Case, made: dict[str, torch.Tensor]) -> tuple[comparing.Judged, torch.Tensor]:
-    """Returns what is judged of results `made` in `case`, and what is right in the output."""
+def right_of(own: dict[str, Any], case: Case) -> tuple[dict[str, torch.Tensor], oracle.Reference]:
+    """Returns the inputs of `case`, and what the reference makes of them."""
     given = inputs.make_inputs(own, case)
-    right = oracle.reference(own, case, given)
-    return comparing.Judged(given, right.plain, made), right.plain["0"]
+    return given, oracle.reference(own, case, given)
+
+
+SPECIAL = Case("edge/special/float32", "edge", "float32", {"M": 6, "N": 40}, values="special")
 
 
 def test_what_infinities_make_nan_of_may_be_a_number_and_what_a_nan_does_may_not(tmp_path: Path) -> None:
     own = op(tmp_path, "straight", [tensor("x", SHAPE)])
-    case = Case("edge/special/float32", "edge", "float32", {"M": 6, "N": 40}, values="special")
-    told, right = judged(own, case, {})
-    number = comparing.Judged(told.given, told.right, {"0": right.nan_to_num(nan=3.0)})
-    known = undefined.but_of_infinities(own, case, number, "0", "cpu")
+    given, right = right_of(own, SPECIAL)
+    expected, x = right.plain["0"], given["x"]
+    assert expected.isnan().equal(~x.isfinite())
+    number = comparing.Judged(given, right.plain, {"0": expected.nan_to_num(nan=3.0)})
+    known = undefined.known(own, SPECIAL, number, "0", right, "cpu")
     assert known is not None
-    x, found = told.given["x"], known.made["0"]
-    assert right.isnan().equal(~x.isfinite())
+    found = known[0].made["0"]
     assert found[x.isinf()].isnan().all()
     assert (found[x.isnan()] == 3.0).all()
-    # A function of torch's is what torch makes of it.
+    assert known[1].plain["0"].isnan().equal(expected.isnan())
+    # A function of torch's is what torch makes of it, and declared cases hold what is declared.
     torch_op = declared("torch.round", [tensor("input", SHAPE)], {"M": 6, "N": 40})
-    assert undefined.but_of_infinities(torch_op, case, number, "0", "cpu") is None
-    assert (
-        undefined.but_of_infinities(own, Case("small/float32/0", "declared", "float32", {}), number, "0", "cpu") is None
-    )
+    assert undefined.known(torch_op, SPECIAL, number, "0", right, "cpu") is None
+    plain = Case("small/float32/0", "declared", "float32", {"M": 6, "N": 40})
+    assert undefined.known(own, plain, number, "0", right, "cpu") is None
+
+
+def test_a_nan_on_which_nothing_depends_may_be_left_out_and_one_of_a_largest_may_not(tmp_path: Path) -> None:
+    own = op(tmp_path, "causal", [tensor("x", ["N", "N"])])
+    case = Case("edge/special/float32", "edge", "float32", {"N": 8}, values="special")
+    x = torch.arange(9.0).view(3, 3)
+    x[0, 2] = x[1, 1] = NAN
+    right = oracle.reference(own, case, {"x": x})
+    assert right.plain["0"].isnan().tolist() == [True, True, False]
+    # A kernel that reads what is not masked alone.
+    made = torch.where(torch.ones(3, 3).tril() > 0, x, 0.0).sum(-1)
+    known = undefined.known(own, case, comparing.Judged({"x": x}, right.plain, {"0": made}), "0", right, "cpu")
+    assert known is not None
+    for told in (known[0].right, known[1].plain, known[1].oracle or {}):
+        assert told["0"][0] == x[0, 0]
+        assert told["0"][1].isnan()
+    # NaN hides in a maximum, and counts; so it does beside an infinity, which is the largest without it.
+    own = op(tmp_path, "largest", [tensor("x", SHAPE)])
+    x = torch.tensor([[1.0, NAN, 2.0], [NAN, INF, 0.0], [1.0, 2.0, 3.0]])
+    tops = oracle.reference(own, case, {"x": x})
+    made = x.nan_to_num(nan=-INF, posinf=INF).amax(-1)
+    assert undefined.known(own, case, comparing.Judged({"x": x}, tops.plain, {"0": made}), "0", tops, "cpu") is None
 
 
 def test_a_gradient_may_be_anything_where_that_of_the_reference_is_nan(tmp_path: Path) -> None:
     own = op(tmp_path, "positive", [tensor("x", SHAPE)], backward=True)
-    case = Case("edge/special/float32", "edge", "float32", {"M": 6, "N": 40}, values="special")
-    told, _ = judged(own, case, {})
-    right = told.right["grad.x"]
+    given, all_right = right_of(own, SPECIAL)
+    right = all_right.plain["grad.x"]
     assert right.isnan().any()
-    made = comparing.Judged(told.given, told.right, {"grad.x": torch.zeros_like(right)})
-    found = undefined.but_unsaid(own, case, made, "grad.x").made["grad.x"]
+    made = comparing.Judged(given, all_right.plain, {"grad.x": torch.zeros_like(right)})
+    found = undefined.but_unsaid(own, SPECIAL, made, "grad.x").made["grad.x"]
     assert found[right.isnan()].isnan().all()
     assert (found[~right.isnan()] == 0).all()
     # Of an output each NaN is asked for.
-    value = comparing.Judged(told.given, told.right, {"0": torch.zeros_like(told.right["0"])})
-    assert undefined.but_unsaid(own, case, value, "0") is value
+    value = comparing.Judged(given, all_right.plain, {"0": torch.zeros_like(all_right.plain["0"])})
+    assert undefined.but_unsaid(own, SPECIAL, value, "0") is value
