@@ -16,9 +16,8 @@ import torch
 def soft(x, scale: float | None = None, center=False, word="exp"):
     if scale is None:
         scale = x.shape[-1] ** -0.5
-    if center:
-        x = x - x.mean(-1, keepdim=True)
-    return torch.softmax(x * scale, -1) if word == "exp" else x * scale
+    out = torch.softmax(x * scale, -1) if word == "exp" else x * scale
+    return out - out.mean(-1, keepdim=True) if center else out
 '''
 
 KERNEL = """
@@ -26,14 +25,14 @@ KERNEL = """
 def kernel(x_ptr, out_ptr, N, sm, sn, scale, CENTER: tl.constexpr, EXP: tl.constexpr, BLOCK: tl.constexpr):
     row, at = tl.program_id(0), tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * sm + at * sn, mask=at < N, other=0.0)
-    if CENTER:
-        x = x - tl.sum(x) / N
     x = x * scale
     if EXP:
         x = tl.where(at < N, x, float("-inf"))
         is_nan = tl.sum(tl.where(at < N, x != x, 0).to(tl.int32)) > 0
         x = tl.exp(x - tl.where(is_nan, float("nan"), tl.max(x)))
         x = x / tl.sum(x)
+    if CENTER:
+        x = x - tl.sum(tl.where(at < N, x, 0.0)) / N
     tl.store(out_ptr + row * N + at, x, mask=at < N)
 
 
