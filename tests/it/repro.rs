@@ -248,3 +248,25 @@ fn what_a_module_holds_is_compared_in_a_case_alone_as_in_a_check() {
     let ran = run(&workspace, &["repro", "scaled/halved"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "as near to torch's as a check asks\n"), "{ran:?}");
 }
+
+#[test]
+fn a_probe_that_the_last_check_left_out_is_said_to_be_one() {
+    let workspace = workspace();
+    // Programs of few elements each are dear on the interpreter.
+    workspace.edit(
+        "kernels/add/v1_baseline.py",
+        "1024),)](input, other, output, length, BLOCK=1024)",
+        "8),)](input, other, output, length, BLOCK=8)",
+    );
+    let ran = run(&workspace, &["build", "add/v1_baseline:check"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.told);
+    let left_out = workspace.document("add/v1_baseline:check", "evidence")["left_out"].clone();
+    let left_out: Vec<String> = serde_json::from_value(left_out).unwrap();
+    let count = if left_out.len() == 1 { "1 probe".to_owned() } else { format!("{} probes", left_out.len()) };
+    assert!(ran.told.contains(&format!("\nnote: 1 check left out {count}, ")), "{}", ran.told);
+    let ran = run(&workspace, &["repro", "add/v1_baseline", &left_out[0]]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.told.contains("note: the last check left this case out: "), "{ran:?}");
+    let ran = run(&workspace, &["repro", "add/v1_baseline", "edge/strided/float32"]);
+    assert!(ran.code == Some(0) && !ran.told.contains("left this case out"), "{ran:?}");
+}
