@@ -46,7 +46,7 @@ fn whole(py: Python<'_>, name: &str) -> PyResult<()> {
     Ok(())
 }
 
-/// Turns the garbage collector off. Imports make hundreds of thousands of objects that stay, and collections, which look through them again and again, take a fifth of the imports' time.
+/// Turns the garbage collector off. Imports make hundreds of thousands of objects that stay, and collections, which look through them again and again, take an eighth of the imports' time.
 pub(crate) fn stop_collecting(py: Python<'_>) -> PyResult<()> {
     py.import("gc")?.call_method0("disable").map(drop)
 }
@@ -58,7 +58,7 @@ pub(crate) fn collect_again(py: Python<'_>) -> PyResult<()> {
 
 /// Freezes the garbage collector on all present objects. Otherwise a collection in a child would write to their headers, and so copy the server's pages.
 ///
-/// What imports left as garbage stays: it is little, and to look for it takes as long as a twelfth of the imports.
+/// What imports left as garbage stays: it is little, and to look for it takes as long as a tenth of the imports.
 pub(crate) fn freeze(py: Python<'_>) -> PyResult<()> {
     py.import("gc")?.call_method0("freeze").map(drop)
 }
