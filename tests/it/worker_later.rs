@@ -261,6 +261,14 @@ fn a_server_that_is_asked_for_nothing_imports_all_and_keeps_it_from_the_collecto
 }
 
 #[test]
+fn a_server_imports_without_collecting_and_its_children_collect() {
+    let bench = Bench::new(
+        "import gc\n\nimported = gc.isenabled()\n\ndef told(arguments):\n    return [imported, gc.isenabled()]\n",
+    );
+    assert_eq!(*reply(&bench.run("told")), json!([false, true]));
+}
+
+#[test]
 fn what_cannot_be_imported_keeps_nobody_waiting() {
     let bench = bench();
     module(&bench, "exits", "raise SystemExit(3)");
