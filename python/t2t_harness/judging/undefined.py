@@ -6,7 +6,8 @@ of another formula has a number there, or an infinity. torch is imported only in
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,9 +25,6 @@ GRADIENTS = ("grad.", module_state.GRADIENT)
 
 NUMBER = 0.5
 """What stands for a NaN where the reference is asked what it makes of all else."""
-
-LARGE = 1.0
-"""What stands for it on either side where the reference is asked whether it matters, in parts of what is large: among few numbers the largest of a row may be another one."""
 
 
 def but_unsaid(declaration: Declaration, case: cases.Case, judged: comparing.Judged, name: str) -> comparing.Judged:
@@ -59,7 +57,7 @@ def known(
     try:
         one, low, high = (
             oracle.reference(declaration, case, _numbered(judged.given, number), device)
-            for number in (NUMBER, -LARGE, LARGE)
+            for number in (lambda _: NUMBER, lambda dtype: -_large(dtype), _large)
         )
         anything = where & one.plain[name].isnan()
         # An infinity hides a larger number, as it does in a maximum, and no NaN.
@@ -82,12 +80,19 @@ def _but(judged: comparing.Judged, name: str, where: torch.Tensor) -> comparing.
     return replace(judged, made={**judged.made, name: right.to(made.dtype).where(where, made)})
 
 
-def _numbered(given: Mapping[str, torch.Tensor], number: float) -> dict[str, torch.Tensor]:
-    """Returns the inputs with a number in the place of each NaN, in tensors that lie as they do: `number` below 1, else so many times the root of the largest one of their type, of whose products none is infinite."""
+def _large(dtype: torch.dtype) -> float:
+    """Returns a number of a type that is larger than all that is drawn, and of which no product with another one is infinite: among small ones the largest of a row may be another element."""
     import torch
 
-    def filled(value: torch.Tensor) -> torch.Tensor:
-        size = 1.0 if abs(number) < 1 else torch.finfo(value.dtype).max ** 0.5
-        return value.detach().clone().masked_fill_(value.isnan(), number * size)
+    return math.sqrt(torch.finfo(dtype).max)
 
-    return {name: filled(value) if value.dtype.is_floating_point else value for name, value in given.items()}
+
+def _numbered(given: Mapping[str, torch.Tensor], number: Callable[[torch.dtype], float]) -> dict[str, torch.Tensor]:
+    """Returns the inputs with the number of their type in the place of each NaN, in tensors that lie as they do. Types of 8 bits, which a check draws no NaN of, are left as they are."""
+
+    def filled(value: torch.Tensor) -> torch.Tensor:
+        if str(value.dtype).removeprefix("torch.") not in cases.FLOATING:
+            return value
+        return value.detach().clone().masked_fill_(value.isnan(), number(value.dtype))
+
+    return {name: filled(value) for name, value in given.items()}

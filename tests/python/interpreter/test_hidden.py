@@ -37,6 +37,9 @@ def merged(a, la, b, lb):
 def straight(x):
     return x + (torch.round(x) - x).detach()
 
+def rescaled(x, w):
+    return (x - x.clone()) * w.float()
+
 def causal(x):
     return (torch.ones(x.shape).tril() * x).sum(-1)
 
@@ -235,6 +238,19 @@ def test_a_nan_on_which_nothing_depends_may_be_left_out_and_one_of_a_largest_may
     tops = oracle.reference(own, case, {"x": x})
     made = x.nan_to_num(nan=-INF, posinf=INF).amax(-1)
     assert undefined.known(own, case, comparing.Judged({"x": x}, tops.plain, {"0": made}), "0", tops, "cpu") is None
+
+
+def test_types_of_8_bits_are_left_as_they_are(tmp_path: Path) -> None:
+    own = op(tmp_path, "rescaled", [tensor("x", SHAPE), tensor("w", ["N"], dtype="float8_e4m3fn")])
+    x, weight = torch.ones(2, 3), torch.ones(3).to(torch.float8_e4m3fn)
+    x[0, 0] = INF
+    given = {"x": x, "w": weight}
+    right = oracle.reference(own, SPECIAL, given)
+    assert right.plain["0"].isnan().tolist() == [[True, False, False], [False, False, False]]
+    number = comparing.Judged(given, right.plain, {"0": right.plain["0"].nan_to_num(nan=3.0)})
+    known = undefined.known(own, SPECIAL, number, "0", right, "cpu")
+    assert known is not None
+    assert known[0].made["0"][0, 0].isnan()
 
 
 def test_a_gradient_may_be_anything_where_that_of_the_reference_is_nan(tmp_path: Path) -> None:
