@@ -275,6 +275,9 @@ def others(declaration: Declaration, name: str, value: object, rank: int) -> lis
     if compared and isinstance(value, str):
         # Which words there are, a reference says itself; those of torch's functions it may refuse.
         found = [*compared, *(one for one in found if one not in compared)]
+    # What a reference compares with another argument is asked for before more values that say nothing of it.
+    met = arguments_compared.partners(declaration, name, value)
+    found = [*found[:1], *(one for one in met if one not in found[:1]), *(one for one in found[1:] if one not in met)]
     found += [one for one in compared if one not in found]
     if name in declaration["kwargs"]:
         found += longer(declaration, name)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration
 
 MOST = 6
-"""So many values of an argument are taken."""
+"""So many values of an argument are taken beside those of other arguments."""
 
 SOME = 1.5
 """A number for an argument that is none. A reference that wants something else refuses it."""
@@ -32,24 +32,36 @@ ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 def compared(declaration: Declaration, name: str, value: object) -> list[object]:
-    """Returns the values that the reference of the op compares its argument `name` with, words for a word and numbers for a number, but for `value`; of an order the next whole numbers, too, and where it is compared with what is no constant, such as a length or an input, `FEW`; before these the values of other arguments that it is compared with, and the next whole ones. For none they are words, numbers and `FEW`, or `SOME` where it is compared with neither. Nothing for a function of torch's, or where the file cannot be read."""
+    """Returns the values that the reference of the op compares its argument `name` with, words for a word and numbers for a number, but for `value`; of an order the next whole numbers, too, and where it is compared with what is no constant, such as a length or an input, `FEW`; before these the values of other arguments that it is compared with, and the whole ones beside them. For none they are words, numbers and `FEW`, or `SOME` where it is compared with neither. Nothing for a function of torch's, or where the file cannot be read."""
     source = reference_code.source(declaration)
     if source is None or isinstance(value, bool) or not isinstance(value, str | int | float | None):
         return []
     kinds: tuple[type, ...] = (str,) if isinstance(value, str) else (int, float)
     if value is None:
         kinds = (str, int, float)
-    own = declaration["kwargs"]
-    # Of two that are compared with each other the one is tried at the other's value.
-    partners = [own[other] for other in _partners(source, name) if type(own.get(other)) in (int, float)]
-    alike = [one for one in partners if type(one) is type(value)]
-    found: list[object] = [one for one in (*alike, *(one + 1 for one in alike if type(one) is int)) if one != value]
+    met = partners(declaration, name, value)
+    found: list[object] = [*met]
     for one in _constants(source, name):
         if one is LENGTHS and (value is None or type(value) is int):
             found += [few for few in FEW if few != value and few not in found]
         elif isinstance(one, kinds) and not isinstance(one, bool) and one != value and one not in found:
             found.append(one)
-    return found[:MOST] if found or value is not None or name in NO_NUMBERS or is_tensor(source, name) else [SOME]
+    return (
+        found[: MOST + len(met)]
+        if found or value is not None or name in NO_NUMBERS or is_tensor(source, name)
+        else [SOME]
+    )
+
+
+def partners(declaration: Declaration, name: str, value: object) -> list[object]:
+    """Returns the values, but for `value`, that other arguments of its type have which the reference of the op compares its argument `name` with, and of whole ones those beside them: below, another condition may fail that holds at both, as of every tenth step. Nothing for a function of torch's, or where the file cannot be read."""
+    source, own = reference_code.source(declaration), declaration["kwargs"]
+    if source is None or type(value) not in (int, float):
+        return []
+    alike = [own[other] for other in _partners(source, name) if type(own.get(other)) is type(value)]
+    below = [one - 1 for one in alike if type(one) is int and one > 0]
+    above = [one + 1 for one in alike if type(one) is int]
+    return [one for one in dict.fromkeys((*alike, *below, *above)) if one != value]
 
 
 def branches(declaration: Declaration, name: str) -> tuple[object, ...]:

@@ -124,6 +124,56 @@ def test_what_is_compared_with_a_length_is_also_less_than_that(tmp_path: Path) -
     assert arguments_compared.compared(given, "longest", 2048) == [*arguments_compared.FEW]
 
 
+AVERAGED = """
+def averaged(x, kept, step=40, after=20, every=10):
+    if step % every != 0:
+        return kept.clone()
+    return x.clone() if step <= after else kept + (x - kept) / (1 + step - after)
+"""
+
+AVERAGED_KERNEL = """
+@triton.jit
+def kernel(x_ptr, kept_ptr, out_ptr, count, part, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x, kept = tl.load(x_ptr + at, mask=at < count), tl.load(kept_ptr + at, mask=at < count)
+    value = tl.where(part == 1.0, x, tl.where(part == 0.0, kept, kept + (x - kept) * part))
+    tl.store(out_ptr + at, value, mask=at < count)
+
+
+def wrapper(x, kept, step=40, after=20, every=10):
+    x, kept = x.contiguous(), kept.contiguous()
+    out = torch.empty_like(x)
+    if step % every != 0:
+        part = 0.0
+    else:
+        part = 1.0 if step <= after else 1 / (1 + step - after)
+    if out.numel():
+        kernel[(triton.cdiv(out.numel(), 64),)](x, kept, out, out.numel(), float(part), BLOCK=64)
+    return out
+"""
+
+
+def averaged(folder: Path) -> dict[str, object]:
+    """Returns the op of this reference, which is written into `folder`."""
+    (folder / "reference.py").write_text(AVERAGED, encoding="utf-8")
+    reference = {"file": "reference.py", "name": "averaged", "init": {}, "root": str(folder)}
+    own = {"step": 40, "after": 20, "every": 10}
+    inputs = [tensor("x", ["N"]), tensor("kept", ["N"])]
+    return declared("", inputs, {"N": 24}, torch=None, reference=reference, kwargs=own)
+
+
+def test_of_two_that_are_compared_one_is_at_the_other_and_beside_it(tmp_path: Path) -> None:
+    given = averaged(tmp_path)
+    assert arguments_compared.partners(given, "step", 40) == [20, 19, 21]
+    assert arguments_compared.partners(given, "every", 10) == []
+    require_passed(tmp_path, given, AVERAGED_KERNEL)
+
+
+def test_what_is_wrong_below_another_argument_alone_is_rejected(tmp_path: Path) -> None:
+    written, instead = "if step % every != 0:", "if step % every != 0 and step > after:"
+    require_rejected(tmp_path, averaged(tmp_path), AVERAGED_KERNEL, written, instead)
+
+
 REFUSES = """
 def reference(x, beta=1.0, mode="a", count=2, most=None, steps=3, width=4):
     if beta <= 0:
