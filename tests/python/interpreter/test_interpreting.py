@@ -85,13 +85,37 @@ print("patched", without, "and", len(calls))
 """
 
 
-def test_triton_computes_the_same_and_goes_through_its_language_once_a_launch(tmp_path: Path) -> None:
-    script = tmp_path / "kernels.py"
-    script.write_text(KERNELS)
+QUIET = """
+import numpy as np
+from t2t_harness.triton import stage
+
+with stage.lane({"lane": "interpreter"}):
+    print(np.ones(2, np.float32) / np.zeros(2, np.float32))
+"""
+
+
+def test_a_division_by_zero_is_told_by_nothing_but_its_result(tmp_path: Path) -> None:
+    ran = run(tmp_path, QUIET, "-Werror::RuntimeWarning")
+    assert (ran.returncode, ran.stdout) == (0, "[inf inf]\n"), ran.stderr
+
+
+def run(folder: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Returns how a script with this text ended in an interpreter of its own."""
+    script = folder / "script.py"
+    script.write_text(text)
     environment = {"TRITON_INTERPRET": "1", "PYTHONPATH": str(HARNESS), "PATH": "/usr/bin:/bin"}
-    ran = subprocess.run(
-        [sys.executable, str(script)], env=environment, capture_output=True, text=True, check=False, cwd=tmp_path
+    return subprocess.run(
+        [sys.executable, *options, str(script)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
     )
+
+
+def test_triton_computes_the_same_and_goes_through_its_language_once_a_launch(tmp_path: Path) -> None:
+    ran = run(tmp_path, KERNELS)
     assert ran.returncode == 0, ran.stderr
     refusals = [line for line in ran.stdout.splitlines() if line.startswith("refused:")]
     assert len(refusals) == 2 and refusals[0] == refusals[1]

@@ -116,7 +116,7 @@ def request(sweep: dict[str, Any], candidate: str) -> dict[str, Any]:
 
 
 def test_two_kernels_are_timed_in_pairs(request_of: dict[str, Any]) -> None:  # noqa: F811
-    # Small sizes and a short sleep: on a loaded machine, too, the ratio is large and three pairs take a part of the time that there is.
+    # Small sizes and much time: on a loaded machine, too, the ratio is large and there are three pairs.
     request_of["op"]["sizes"] = {"01": {"M": 2}, "00": {"M": 1}}
     slow = Path(request_of["root"]) / "kernels/op/small.py"
     slow.write_text(
@@ -124,13 +124,14 @@ def test_two_kernels_are_timed_in_pairs(request_of: dict[str, Any]) -> None:  # 
         .read_text()
         .replace("    return out", "    __import__('time').sleep(0.05)\n    return out")
     )
-    reply = ask("screen.screen", request(request_of, "small"), interpreter=True)
+    much = {"phases.screen.SPENT_S": 60.0}
+    reply = ask("screen.screen", request(request_of, "small"), interpreter=True, constants=much)
     assert reply["outcome"] == "passed", reply["documents"]
     document = reply["documents"]["screen"]
     assert (document["why"], document["may_win"], document["clock"]) == ("slower", False, "host")
     assert document["pairs"] == len(document["incumbent_ms"]) == len(document["candidate_ms"]) <= 6
     assert document["ratio"] > 1 and document["low"] > 1
-    assert 0 < document["device_s"] < 30
+    assert 0 < document["device_s"] < 60
 
 
 @pytest.mark.parametrize(("name", "message"), [("small", "too large"), ("broken", "nothing_of_that_name")])
