@@ -29,7 +29,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-SERVER = ROOT / "tests/it/fake_python/server.py"
+STAND_IN = ROOT / "tests/it/fake_python"
 ANALYSIS = ROOT / "tests/it/samples/analysis.json"
 INTERPRETER = """#!/bin/bash
 echo "${{EPOCHREALTIME/[.,]/}}" > "${{0%/*}}/started"
@@ -37,13 +37,13 @@ exec {python} -IS "${{0%/*}}/answers.py" "$@"
 """
 """What t2t starts: it leaves the moment of its start, which is that of the first stale action, in microseconds of the clock."""
 ANSWERS = """
-import hashlib, json, sys, types
+import hashlib, json, sys
 from pathlib import Path
 
-server = types.ModuleType("server")
-server.__file__ = str(Path(__file__).with_name("python"))
-sys.modules["server"] = server
-exec(compile(Path("{server}").read_text(), "{server}", "exec"), server.__dict__)
+STAND_IN = str(Path(__file__).with_name("python"))
+sys.path.insert(0, "{stand_in}")
+import stand_in as server
+
 analysis = json.loads(Path("{analysis}").read_text())
 server.ANSWERS["analyze:analyze"] = lambda call: server.passed({{"analysis": analysis}})
 server.note = lambda line: None
@@ -59,13 +59,7 @@ def make_archive_once(path, stages, code):
     path.write_bytes(archive.read_bytes())
 
 
-class Here:
-    def __init__(self, target, args, daemon):
-        self.start = lambda: target(*args)
-
-
-server.make_archive = make_archive_once
-server.threading.Thread = Here
+server._thread.start_new_thread = lambda run, request: run(*request)
 server.main()
 """
 """The tests' interpreter: with an analysis that the log template can show, no log of its own, no parsing of kernels and no threads."""
@@ -198,7 +192,7 @@ def generate(workspace: Path, environment: Path, count: int) -> None:
     (workspace / "ops.yaml").write_text("\n".join(lines) + "\n")
     (environment / "bin").mkdir(parents=True)
     (environment / "bin/python").write_text(INTERPRETER.format(python=Path(sys.executable).resolve()))
-    (environment / "bin/answers.py").write_text(ANSWERS.format(server=SERVER, analysis=ANALYSIS))
+    (environment / "bin/answers.py").write_text(ANSWERS.format(stand_in=STAND_IN, analysis=ANALYSIS))
     (environment / "bin/python").chmod(0o755)
     (environment / "site-packages").mkdir()
     (environment / "site-packages/versions.json").write_text(json.dumps({"torch": "2.11.0", "triton": "3.6.0"}))

@@ -30,6 +30,7 @@ mod workspace;
 /// The binary over small workspaces, with a stand-in for Python.
 #[path = "."]
 mod cli {
+    mod benches;
     mod worn;
     mod edited;
     mod edits;
