@@ -160,6 +160,8 @@ struct Run<'a, 'b> {
     journeys: Journeys,
     /// How many probes each check left out that ran and passed, where it left out some.
     left_out: Vec<usize>,
+    /// The arguments, by op, that checks which ran and passed tried at no other value.
+    untried: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl<'a, 'b> Run<'a, 'b> {
@@ -207,6 +209,7 @@ impl<'a, 'b> Run<'a, 'b> {
             told: BTreeSet::new(),
             journeys: Journeys::default(),
             left_out: Vec::new(),
+            untried: BTreeMap::new(),
         }
     }
 
@@ -231,6 +234,7 @@ impl<'a, 'b> Run<'a, 'b> {
         let ended = ended?;
         written?;
         self.tell_left_out();
+        self.tell_untried();
         self.tell_used();
         // The logs in the workspace are those of this machine's own device, as a whole build makes them.
         let is_whole = ended == Ended::Settled && self.control.begins();

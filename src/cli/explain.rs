@@ -81,6 +81,8 @@ struct End {
     record: Record,
     /// Why it was rejected, if it was.
     failure: Option<Failure>,
+    /// Remarks of a check that change no verdict.
+    notes: Vec<String>,
     /// Where the result comes from, in words.
     origin: String,
 }
@@ -111,6 +113,7 @@ fn explained_in(common: &Common, targets: &[String], asked: &Targets) -> Result<
         let end = plan.settled.record().map(|record| End {
             failure: matches!(record.outcome, Outcome::Rejected { .. })
                 .then(|| evidence::failure(record, |digest| cas.get(digest)).unwrap_or_default()),
+            notes: evidence::notes(record, |digest| cas.get(digest)).unwrap_or_default(),
             origin: origin(&session, record, &target),
             record: record.clone(),
         });
@@ -166,6 +169,7 @@ fn came_of(end: &End, target: &Target) -> String {
         (Outcome::NotJudged { reason }, _) => format!("  not judged: {reason}\n"),
         _ => "  passed\n".to_owned(),
     };
+    text.extend(end.notes.iter().map(|note| format!("  note: {note}\n")));
     text += &format!("  from {}\n", end.origin);
     text
 }
@@ -189,6 +193,7 @@ fn document(one: &Explained) -> Value {
         "class": of("rejected"),
         "reason": of("not-judged"),
         "failure": one.end.as_ref().and_then(|end| end.failure.as_ref()),
+        "notes": one.end.as_ref().map(|end| &end.notes),
         "from": one.end.as_ref().map(|end| &end.origin),
         "why": one.plan.why.iter().map(explain::Reason::whole).collect::<Vec<_>>(),
         "key": one.plan.manifest.as_ref().map(|manifest| manifest.key().to_string()),

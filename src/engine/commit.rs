@@ -2,7 +2,7 @@
 //!
 //! In a build, only this file writes results to the journal, and to the store but for those that `ask` brings. It does not know how an action was performed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -231,6 +231,9 @@ impl Run<'_, '_> {
         if let Some(blob) = record.outputs.get("evidence").filter(|_| record.outcome.is_pass()) {
             let evidence: Evidence = read::document(&self.bytes(blob.digest)?).unwrap_or_default();
             self.left_out.extend(evidence.left_out.map(|probes| probes.len()).filter(|count| *count > 0));
+            for name in evidence.untried.into_iter().flatten() {
+                self.untried.entry(action.target().op.clone()).or_default().insert(name);
+            }
         }
         Ok(())
     }
@@ -245,6 +248,20 @@ impl Run<'_, '_> {
                 "{} left out {}, for which the interpreter's budget was too small: a device tries them (docs/reference/judging.md#limits)",
                 counted(checks, "check"),
                 counted(probes, "probe"),
+            );
+            (self.emit)(Event::Note { text });
+        }
+    }
+
+    /// Says once which arguments checks tried at no other value: a kernel that has the declared one written into it passes.
+    pub(super) fn tell_untried(&mut self) {
+        let untried = std::mem::take(&mut self.untried);
+        if !untried.is_empty() {
+            let names = |names: &BTreeSet<String>| names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>();
+            let told: Vec<_> = untried.iter().map(|(op, own)| format!("{} of {op}", names(own).join(", "))).collect();
+            let text = format!(
+                "tried at no other value, since none is known to fit the inputs: {}; an op with another one in `kwargs` tries it",
+                told.join("; "),
             );
             (self.emit)(Event::Note { text });
         }

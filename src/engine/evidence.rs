@@ -51,6 +51,13 @@ pub(crate) fn failure<E>(record: &Record, bytes: impl Fn(Digest) -> Result<Vec<u
     Ok(evidence.failure.unwrap_or_default())
 }
 
+/// Returns the remarks of a check whose documents `bytes` reads, which change no verdict; nothing of another action.
+pub(crate) fn notes<E>(record: &Record, bytes: impl Fn(Digest) -> Result<Vec<u8>, E>) -> Result<Vec<String>, E> {
+    let Some(blob) = record.outputs.get("evidence") else { return Ok(Vec::new()) };
+    let evidence: Evidence = read::document(&bytes(blob.digest)?).unwrap_or_default();
+    Ok(evidence.notes)
+}
+
 /// Returns the message of a rejection for a terminal: that of the document `failure`, as `target`'s.
 #[must_use]
 pub(crate) fn text(failure: &Failure, target: &Target) -> String {

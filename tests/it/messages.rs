@@ -35,6 +35,19 @@ fn what_checks_left_out_is_told_once_and_of_those_that_ran_and_passed() {
     project.t2t("build").exits(1).never_says(note);
 }
 
+#[test]
+fn arguments_tried_at_no_other_value_are_told_once_by_op_and_explained() {
+    let project = Project::new();
+    project.kernel("softmax", "v1_baseline", "UNTRIED order");
+    project.kernel("softmax", "v2_tiling", "UNTRIED order");
+    let note = "tried at no other value, since none is known to fit the inputs: ";
+    let whole = format!("note: {note}`order` of softmax; an op with another one in `kwargs` tries it\n");
+    project.t2t("build").exits(0).says(&whole);
+    project.t2t("build").exits(0).never_says(note);
+    let told = project.t2t("explain softmax/v1_baseline:check").exits(0);
+    assert!(told.stdout.contains("\n  note: arguments tried at no other value: order\n"), "{}", told.stdout);
+}
+
 // Status and explain.
 
 #[test]
@@ -94,7 +107,8 @@ softmax/v2_tiling:check: fresh
     assert!(ran.stdout.starts_with(expected), "{}", ran.stdout);
     ran.says("      case small/float32/0 of softmax/v2_tiling:check\n").says("  from a run of [TIME] by t2t ");
     let ran = project.t2t("explain softmax/v1_baseline:check").exits(0);
-    ran.says("softmax/v1_baseline:check: fresh\n  passed\n  from a run of [TIME] by t2t 0.1.0 and python 3.12.1, kept in cache/\n");
+    ran.says("softmax/v1_baseline:check: fresh\n  passed\n  note: code ")
+        .says("\n  from a run of [TIME] by t2t 0.1.0 and python 3.12.1, kept in cache/\n");
 }
 
 // A build.

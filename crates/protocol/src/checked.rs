@@ -136,6 +136,10 @@ pub struct Evidence {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub left_out: Option<Vec<String>>,
+    /// The arguments that were tried at no other value, since none is known to fit the inputs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    pub untried: Option<Vec<String>>,
     /// The constants of the kernel's first launch.
     pub constants: BTreeMap<String, Value>,
     /// What Triton's cache had.

@@ -1034,6 +1034,8 @@ class Evidence(TypedDict):
     """What Triton's cache had."""
     unfit: list[str]
     """The wrong results that all cases of a dtype accept."""
+    untried: NotRequired[list[str]]
+    """The arguments that were tried at no other value, since none is known to fit the inputs."""
     worst: WorstCase | None
     """The case with the largest error."""
 

@@ -268,9 +268,10 @@ def others(declaration: Declaration, name: str, value: object, rank: int) -> lis
     special = arguments_special.others(declaration, name, value, rank)
     if special is not None:
         return special
-    found: list[Any] = away(name, value, rank)
+    is_length = name in DIMS and type(value) is int and value > rank
+    found: list[Any] = [] if is_length else away(name, value, rank)
     if not found or isinstance(value, float):
-        found += [one for one in arguments_special.whole_away(declaration, name, value) if one not in found]
+        found += [one for one in arguments_special.whole_away(declaration, name, value, rank) if one not in found]
     compared = arguments_compared.compared(declaration, name, value)
     if compared and isinstance(value, str):
         # Which words there are, a reference says itself; those of torch's functions it may refuse.

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import reference_code
+from t2t_harness.cases.reference_code import Scope
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration
@@ -24,6 +25,9 @@ SOME = 1.5
 FEW = (1, 4, 0)
 """Values of an argument that is compared with what is not written down, such as a length: those of few cases are below them all. What asks whether there is a value takes zero for none."""
 
+REDUCTIONS = ("none", "mean", "sum")
+"""Words that say what becomes of the terms of a loss. Where a reference asks for two of them, the third is among its values."""
+
 LENGTHS = ...
 """What stands for that among the constants."""
 
@@ -32,25 +36,44 @@ ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 def compared(declaration: Declaration, name: str, value: object) -> list[object]:
-    """Returns the values that the reference of the op compares its argument `name` with, words for a word and numbers for a number, but for `value`; of an order the next whole numbers, too, and where it is compared with what is no constant, such as a length or an input, `FEW`; before these the values of other arguments that it is compared with, and the whole ones beside them. For none they are words, numbers and `FEW`, or `SOME` where it is compared with neither. Nothing for a function of torch's, or where the file cannot be read."""
+    """Returns the values that the reference of the op compares its argument `name` with, words for a word and numbers for a number, but for `value`; of an order the next whole numbers, too, and where it is compared with what is no constant, such as a length or an input, `FEW`; before these the values of other arguments that it is compared with, and the whole ones beside them. For none they are words, numbers and `FEW`, or `SOME` where it is compared with neither. For a number that may be none they are zero, too, and for a list of words other lists. Nothing for a function of torch's, or where the file cannot be read."""
     source = reference_code.source(declaration)
-    if source is None or isinstance(value, bool) or not isinstance(value, str | int | float | None):
+    if source is None:
+        return []
+    if isinstance(value, list):
+        return _listed(source, name, value)
+    if isinstance(value, bool) or not isinstance(value, str | int | float | None):
         return []
     kinds: tuple[type, ...] = (str,) if isinstance(value, str) else (int, float)
     if value is None:
         kinds = (str, int, float)
     met = partners(declaration, name, value)
     found: list[object] = [*met]
-    for one in _constants(source, name):
+    if value and isinstance(value, int | float) and may_be_none(declaration, name):
+        # Code that asks whether there is a value takes zero for none.
+        found.append(type(value)(0))
+    for one in constants(source, name):
         if one is LENGTHS and (value is None or type(value) is int):
             found += [few for few in FEW if few != value and few not in found]
         elif isinstance(one, kinds) and not isinstance(one, bool) and one != value and one not in found:
             found.append(one)
-    return (
-        found[: MOST + len(met)]
-        if found or value is not None or name in NO_NUMBERS or is_tensor(source, name)
-        else [SOME]
-    )
+    words = {value, *found}
+    if len(words.intersection(REDUCTIONS)) > 1:
+        # The last of them is what is left where a reference compares with the others.
+        found += [word for word in REDUCTIONS if word not in words]
+    if found or value is not None or name in NO_NUMBERS or is_tensor(source, name):
+        return found[: MOST + len(met)]
+    return [SOME]
+
+
+def _listed(source: bytes, name: str, value: Sequence[object]) -> list[object]:
+    """Returns other lists of words than `value`: in the other order, and with each word at the first place that the reference compares one with and that is not there."""
+    if not value or any(not isinstance(one, str) for one in value):
+        return []
+    known = [one for one in constants(source, name, of_elements=True) if isinstance(one, str)]
+    others = [one for one in dict.fromkeys(known) if one not in value]
+    turned = [[*value[::-1]]] if len({*value}) > 1 else []
+    return [*turned, *([one, *value[1:]] for one in others[:MOST])]
 
 
 def partners(declaration: Declaration, name: str, value: object) -> list[object]:
@@ -72,34 +95,33 @@ def branches(declaration: Declaration, name: str) -> tuple[object, ...]:
 
 @functools.lru_cache(64)
 def _branches(source: bytes, name: str) -> tuple[object, ...]:
-    tree = reference_code.tree(source)
-    if tree is None:
-        return ()
     asked = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Compare) and not any(isinstance(one, ORDERED) for one in node.ops)
+        (scope, node)
+        for scope, node in _comparisons(source, name)
+        if not any(isinstance(one, ORDERED) for one in node.ops)
     ]
-    return tuple(value for node in asked for value in _of_comparison(node, name))
+    return tuple(value for scope, node in asked for value in _of_comparison(node, scope))
 
 
 def may_be_none(declaration: Declaration, name: str) -> bool:
     """Tells whether the code of the op's reference asks whether its argument `name`, or an attribute of that name, is None. False for a function of torch's, or where the file cannot be read."""
     source = reference_code.source(declaration)
-    return source is not None and name in _asked_for_none(source)
+    return source is not None and any(
+        isinstance(one, ast.Constant) and one.value is None
+        for _, node in _comparisons(source, name)
+        for one in (node.left, *node.comparators)
+    )
 
 
 @functools.lru_cache(64)
-def _asked_for_none(source: bytes) -> frozenset[str]:
-    tree = reference_code.tree(source)
-    asked = [] if tree is None else [node for node in ast.walk(tree) if isinstance(node, ast.Compare)]
-    found = set()
-    for node in asked:
-        sides = [node.left, *node.comparators]
-        if any(isinstance(one, ast.Constant) and one.value is None for one in sides):
-            found |= {one.attr for one in sides if isinstance(one, ast.Attribute)}
-            found |= {one.id for one in sides if isinstance(one, ast.Name)}
-    return frozenset(found)
+def _comparisons(source: bytes, name: str) -> tuple[tuple[Scope, ast.Compare], ...]:
+    """Returns the comparisons of the source in which its argument `name`, or an attribute of that name, stands by itself, with where they are."""
+    nodes = ((scope, node) for scope in reference_code.scopes(source, name) for node in scope.nodes())
+    return tuple(
+        (scope, node)
+        for scope, node in nodes
+        if isinstance(node, ast.Compare) and any(scope.is_named(side) for side in (node.left, *node.comparators))
+    )
 
 
 DECIDED = 4
@@ -181,8 +203,8 @@ def is_tensor(source: bytes, name: str) -> bool:
 
 
 @functools.lru_cache(64)
-def _constants(source: bytes, name: str) -> tuple[object, ...]:
-    """Returns the constants of the source with which something that is called `name` is compared, or by which a table is asked with it, in order."""
+def constants(source: bytes, name: str, *, of_elements: bool = False) -> tuple[object, ...]:
+    """Returns the constants of the source with which its argument `name`, or the elements of that, are compared, or by which a table is asked with it, in order."""
     tree = reference_code.tree(source)
     if tree is None:
         return ()
@@ -193,43 +215,46 @@ def _constants(source: bytes, name: str) -> tuple[object, ...]:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
+    scopes = reference_code.scopes_of_elements if of_elements else reference_code.scopes
     found: list[object] = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Compare):
-            found += _of_comparison(node, name)
-        elif isinstance(node, ast.Subscript) and _is_named(node.slice, name):
-            table = tables.get(node.value.id) if isinstance(node.value, ast.Name) else node.value
-            found += [one for key in table.keys if key for one in _literal(key)] if isinstance(table, ast.Dict) else []
-        elif isinstance(node, ast.Match) and _is_named(node.subject, name):
-            parts = [part for case in node.cases for part in ast.walk(case.pattern)]
-            found += [one for part in parts if isinstance(part, ast.MatchValue) for one in _literal(part.value)]
+    for scope in scopes(source, name):
+        for node in scope.nodes():
+            if isinstance(node, ast.Compare):
+                found += _of_comparison(node, scope)
+            elif isinstance(node, ast.Subscript) and scope.is_named(node.slice):
+                found += _keys(node.value, tables)
+            elif isinstance(node, ast.Call) and node.args and scope.is_named(node.args[0]):
+                # A table may be asked by its method, with a default.
+                asked = node.func if isinstance(node.func, ast.Attribute) and node.func.attr == "get" else None
+                found += _keys(None if asked is None else asked.value, tables)
+            elif isinstance(node, ast.Match) and scope.is_named(node.subject):
+                parts = [part for case in node.cases for part in ast.walk(case.pattern)]
+                found += [one for part in parts if isinstance(part, ast.MatchValue) for one in _literal(part.value)]
     return tuple(found)
 
 
 @functools.lru_cache(64)
 def _partners(source: bytes, name: str) -> tuple[str, ...]:
-    """Returns what else stands by itself where something that is called `name` is compared."""
-    tree = reference_code.tree(source)
-    nodes = [] if tree is None else [node for node in ast.walk(tree) if isinstance(node, ast.Compare)]
-    sides = [[node.left, *node.comparators] for node in nodes]
-    met = [one for several in sides if any(_is_named(side, name) for side in several) for one in several]
-    return tuple(dict.fromkeys(one.id for one in met if isinstance(one, ast.Name) and one.id != name))
+    """Returns what else stands by itself where the argument `name` is compared."""
+    sides = [(scope, one) for scope, node in _comparisons(source, name) for one in (node.left, *node.comparators)]
+    others = [one.id for scope, one in sides if isinstance(one, ast.Name) and not scope.is_named(one)]
+    return tuple(dict.fromkeys(others))
 
 
 def is_met(declaration: Declaration, name: str) -> bool:
     """Tells whether the reference of the op compares its argument `name` with what is not written down, as an input."""
     source = reference_code.source(declaration)
-    return source is not None and LENGTHS in _constants(source, name)
+    return source is not None and LENGTHS in constants(source, name)
 
 
-def _of_comparison(node: ast.Compare, name: str) -> Iterator[object]:
-    """Yields the constants of one comparison in which `name` stands by itself, or as an attribute of an instance."""
+def _of_comparison(node: ast.Compare, scope: Scope) -> Iterator[object]:
+    """Yields the constants of one comparison in which the argument of the scope stands by itself, or as an attribute of an instance."""
     sides = [node.left, *node.comparators]
-    if not any(_is_named(side, name) for side in sides):
+    if not any(scope.is_named(side) for side in sides):
         return
     is_ordered = any(isinstance(one, ORDERED) for one in node.ops)
     decides = is_ordered or any(isinstance(one, ast.Eq | ast.NotEq) for one in node.ops)
-    if decides and any(not _is_named(side, name) and not _literal(side) for side in sides):
+    if decides and any(not scope.is_named(side) and not _literal(side) for side in sides):
         yield LENGTHS
     for side in sides:
         parts = side.elts if isinstance(side, ast.Tuple | ast.List | ast.Set) else [side]
@@ -240,14 +265,16 @@ def _of_comparison(node: ast.Compare, name: str) -> Iterator[object]:
                 yield value
 
 
+def _keys(node: ast.expr | None, tables: Mapping[str, ast.Dict]) -> list[object]:
+    """Returns the constant keys of a table that is written there, or is one of those with a name."""
+    table = tables.get(node.id) if isinstance(node, ast.Name) else node
+    keys = table.keys if isinstance(table, ast.Dict) else []
+    return [one for key in keys if key for one in _literal(key)]
+
+
 def _literal(node: ast.expr) -> list[object]:
     """Returns the value of a literal, in a list, and nothing for another expression."""
     try:
         return [ast.literal_eval(node)]
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return []
-
-
-def _is_named(node: ast.expr, name: str) -> bool:
-    """Tells whether an expression is the argument `name`, or what an instance keeps it as."""
-    return (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)

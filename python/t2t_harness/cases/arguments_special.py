@@ -49,6 +49,9 @@ BOUNDING = ("num_classes", "num_embeddings", "depth", "dim_size")
 GRID = "affine_grid"
 """The function whose result has the lengths of an image, `size`, behind batch and channels."""
 
+NAMED = 3
+"""So many numbers of an argument that has them by names are other ones, each in a case of its own."""
+
 MANY = 8
 """A whole number from which on a quarter of it is another one."""
 
@@ -102,9 +105,10 @@ def single(declaration: Declaration) -> dict[str, object]:
     return {"size": [1] * len(size) if isinstance(size, list) else 1}
 
 
-def whole_away(declaration: Declaration, name: str, value: object) -> list[object]:
-    """Returns other whole numbers than `value` for an argument of which nothing else is known: the next one, of several the first of them, of fractions the first and the last, which torch or a reference refuses where it makes no sense; of torch's zero and a half, too, and of a large one of a reference a quarter. Nothing for a dim."""
-    if name.startswith(("dim", "axis")) or name in BY_SHAPE:
+def whole_away(declaration: Declaration, name: str, value: object, rank: int) -> list[object]:
+    """Returns other whole numbers than `value` for an argument of which nothing else is known: the next one, of several the first of them, of fractions the first and the last, which torch or a reference refuses where it makes no sense; of torch's zero and a half, too, and of a large one of a reference a quarter. Nothing for a dim of an input, of which the largest has `rank`; what is called so and is more is a length."""
+    is_dim = name.startswith(("dim", "axis")) and not (type(value) is int and value > rank)
+    if is_dim or name in BY_SHAPE:
         return []
     if isinstance(value, list) and value and all(type(one) is int for one in value):
         more: list[object] = [[value[0] + 1, *value[1:]], [*value[:-1], value[-1] + 1]]
@@ -113,6 +117,10 @@ def whole_away(declaration: Declaration, name: str, value: object) -> list[objec
         # A pair of numbers, each of which may be forgotten.
         pair: list[object] = [[value[0] / 2 or 0.5, *value[1:]], [*value[:-1], value[-1] / 2 or 0.5]]
         return pair[: len(value)]
+    if declaration.get("reference") and isinstance(value, dict):
+        # Each of them by itself, as weights by their names.
+        held = {key: one for key, one in value.items() if type(one) in (int, float)}
+        return [value | {key: one + 1 if type(one) is int else one / 2 or 0.5} for key, one in [*held.items()][:NAMED]]
     if declaration.get("reference") and isinstance(value, float) and value:
         # A power, a weight and a threshold of zero have a meaning; a factor above one takes another way below it.
         return [0.0, *([0.5] if value > 1 else [])]

@@ -29,6 +29,9 @@ NO_ARGUMENTS = (
 )
 """What torch's functions take beside what they compute by, and what they take no more."""
 
+UNKNOWN = "no other value is known to fit the inputs"
+"""Why an argument was tried at no other value of which nothing else is said."""
+
 TRIED = ("passed", "rejected")
 """Verdicts of cases that tell of an argument."""
 
@@ -110,7 +113,7 @@ def why(request: VariantRequest, name: str, own: Sequence[CaseRow], *, is_asked:
         return "without it torch leaves an order open"
     if name in arguments_known.DIMS and arguments_away.has_compared_dim(declaration):
         return "`outputs` has results along another dim"
-    return "no other value is known to fit the inputs"
+    return UNKNOWN
 
 
 def told(found: Mapping[str, str]) -> str | None:

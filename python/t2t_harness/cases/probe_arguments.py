@@ -11,10 +11,12 @@ from t2t_harness.cases import (
     arguments_known,
     arguments_random,
     arguments_values,
+    arguments_words,
     bindings,
     cases,
     probe_indices,
     probing,
+    seeds,
     windows,
 )
 from t2t_harness.cases.cases import Case
@@ -45,6 +47,7 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
     later: list[Case] = []
     firsts: set[str] = set()
     uneven: set[str] = set()
+    odd: set[str] = set()
     words = 0
     for label, changed in arguments_away.of_request(request, max(ranks, default=0)):
         name = label.partition("=")[0]
@@ -73,7 +76,7 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
             binding = left_over(declaration, binding, changed)
         elif name in arguments_values.OF_SPECIAL and probing.of_values(declaration):
             more = {"values": "special", "of": probing.of_values(declaration)[0]}
-        elif name == "eps" or "eps" in left_out(declaration, changed):
+        elif is_small(declaration, name, changed):
             # It matters where values are small.
             more = {"values": "small", "of": cases.ALL} if probing.of_values(declaration) else {}
         elif changed.get("padding") == "same":
@@ -95,6 +98,9 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
         is_uneven = len(others) == 1 and others <= uneven_ones(declaration, changed) and len(uneven) < FIRSTS
         is_uneven = is_uneven and not uneven & others
         uneven |= others if is_uneven else set()
+        # Halves of an odd number leave one, where those of the declared one leave nothing.
+        is_odd = others <= odd_ones(declaration, changed) and not odd & others and len(odd) < FIRSTS
+        odd |= others if is_odd else set()
         is_word = any(isinstance(changed.get(one), str) for one in others) and words < WORDS
         words += int(is_word)
         # So is what a reference has by default, where that is something else.
@@ -102,7 +108,7 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
         # And what there is none of by default: another number may say nothing.
         is_none = len(others) == 1 and all(declaration["kwargs"].get(one, 0) is None for one in others)
         is_planted = more.get("values") == cases.PLANTED and len(others) == 1
-        more["has_own_budget"] = is_first or is_word or is_uneven or is_default or is_none or is_planted
+        more["has_own_budget"] = is_first or is_word or is_uneven or is_odd or is_default or is_none or is_planted
         binding = divided(declaration, binding, changed)
         yield probing.probe(declaration, f"kwarg[{label}]", binding, kwargs=changed, **more)
         if name in EVEN and isinstance(changed.get(name), str):
@@ -132,6 +138,17 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
     yield from far(request)
 
 
+def is_small(declaration: Declaration, name: str, changed: Mapping[str, object]) -> bool:
+    """Tells whether a case of an argument is one of small values: one of a small `eps`, or in which it has its default. Beside a large one they would be nothing."""
+    own = changed.get("eps")
+    is_large = probing.is_plain(own) and own > LARGE
+    return (name == "eps" and not is_large) or "eps" in left_out(declaration, changed)
+
+
+LARGE = 0.5
+"""An `eps` that is seen beside ordinary values."""
+
+
 MULTIPLIED = ("addbmm", "addmm", "addmv", "addr", "baddbmm")
 """Functions of torch whose `beta` multiplies the first input."""
 
@@ -145,6 +162,14 @@ def uneven_ones(declaration: Declaration, changed: Mapping[str, object]) -> set[
     """Returns the arguments that are lists in a call with the arguments `changed`, of those that ops.yaml has no list for."""
     own = declaration["kwargs"]
     return {name for name, value in changed.items() if isinstance(value, list) and not isinstance(own.get(name), list)}
+
+
+def odd_ones(declaration: Declaration, changed: Mapping[str, object]) -> set[str]:
+    """Returns the argument of a reference in Python that alone is another number, an odd whole one, in a call with the arguments `changed`, and declared as an even one; nothing where none is, or others are changed, too."""
+    own = declaration["kwargs"] if declaration.get("reference") else {}
+    others = {name: value for name, value in changed.items() if name in own and own[name] != value}
+    found = {name for name, value in others.items() if type(value) is int and value % 2 == 1}
+    return {name for name in found if len(others) == 1 and type(value := own[name]) is int and value % 2 == 0}
 
 
 def divided(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, object]) -> dict[str, int]:
@@ -163,6 +188,19 @@ def divided(declaration: Declaration, binding: Mapping[str, int], changed: Mappi
 def left_out(declaration: Declaration, changed: Mapping[str, object]) -> set[str]:
     """Returns the arguments of the op that are left to torch's defaults in a call with the arguments `changed`."""
     return {*declaration["kwargs"]} - {*changed}
+
+
+def unnamed(request: VariantRequest) -> Iterator[Case]:
+    """Yields a case for each word that the reference does not name (`arguments_words`). They take no other's place."""
+    declaration, written = request["op"], request["variant"].get("call")
+    own = declaration["kwargs"]
+    known = arguments_known.of_op(declaration)
+    beside = {} if written is not None else {name: known[name] for name in arguments_known.beside(request, known)}
+    loose = {name: value for name, value in own.items() if written is None or name in str(written)}
+    for name, value in {} if seeds.is_random(declaration) else (loose | beside).items():
+        for word in arguments_words.unnamed(request, name, value):
+            small, kwargs = probing.tiny(declaration), {**own, name: word}
+            yield probing.probe(declaration, f"kwarg[{name}={word}]", small, kwargs=kwargs, has_own_budget=True)
 
 
 def far(request: VariantRequest) -> Iterator[Case]:

@@ -15,6 +15,7 @@ from t2t_harness.cases import (
     arguments_compared,
     arguments_refused,
     arguments_values,
+    arguments_words,
     bindings,
     cases,
     probing,
@@ -28,7 +29,7 @@ from t2t_harness.sources import signatures
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration, VariantRequest
 
-OTHERS = 2
+OTHERS = 3
 """So many other values are tried of one argument of a constructor."""
 
 EVALUATION = "evaluation"
@@ -55,7 +56,7 @@ def classes(request: VariantRequest) -> Iterator[Case]:
         return
     found = [*weights(declaration)]
     if not seeds.is_random(declaration):
-        found += [*again(declaration), *evaluation(declaration), *inits(declaration, left_to_defaults(request))]
+        found += [*again(declaration), *evaluation(declaration), *inits(request, left_to_defaults(request))]
     yield from (replace(case, has_own_budget=True) for case in found)
 
 
@@ -126,14 +127,21 @@ def is_comparable(name: str, value: object) -> bool:
     return isinstance(value, bool | int | float | str) and name not in left and "drop" not in name
 
 
-def inits(declaration: Declaration, beside: Mapping[str, object]) -> Iterator[Case]:
+def inits(request: VariantRequest, beside: Mapping[str, object]) -> Iterator[Case]:
     """Yields cases in which the constructor has another argument, of those that are declared and of those `beside` them: a number that is written into a kernel is right for that alone."""
+    declaration = request["op"]
     reference = declaration["reference"]
     own = {} if reference is None else reference["init"]
     rank = max((len(given["shape"]) for given in tensors(declaration)), default=0)
     columns = [
         # One number may stand for those of all dims, and a class need not take them apart.
-        [(name, value) for value in others_of(declaration, name, declared, rank)]
+        [
+            (name, value)
+            for value in [
+                *arguments_words.unnamed(request, name, declared),
+                *others_of(declaration, name, declared, rank),
+            ]
+        ]
         for name, declared in [*own.items(), *beside.items()]
     ]
     turns = [one for turn in zip_longest(*(column[:OTHERS] for column in columns)) for one in turn if one is not None]

@@ -1,4 +1,4 @@
-"""Probes in which what does not count is NaN: where a mask of booleans says so, behind the length that another input has of a row, and beside a logarithm of a weight that is -inf.
+"""Probes in which what does not count is NaN: where a mask of booleans says so, behind the length that another input has of a row, where no index points to, and beside a logarithm of a weight that is -inf.
 
 Padding, free slots and results over no keys hold anything in practice. A kernel that multiplies them by zero makes NaN of it, where a reference that chooses (`where`) makes a number. Of results that are NaN for the
 reference, too, nothing is asked: it says nothing of what counts. Nothing here makes values, but for the places that are hidden.
@@ -26,7 +26,10 @@ WORD = "hidden"
 FALSE, TRUE, BEHIND, LOW = "hidden-false", "hidden-true", "hidden-behind", "hidden-low"
 """The values of such a case: NaN where a mask is false, where it is true, from the place on that an integer says, and beside -inf, which each other element of the input gets that says it."""
 
-SHOWN = {FALSE: "false", TRUE: "true", BEHIND: "behind", LOW: "-inf"}
+NOWHERE = "hidden-nowhere"
+"""The values of one in which each other index points nowhere: NaN at the first and the last place, which are what such an index is often read at, and which no other one points to."""
+
+SHOWN = {FALSE: "false", TRUE: "true", BEHIND: "behind", LOW: "-inf", NOWHERE: "nowhere"}
 """What they are called in the name of a case."""
 
 INPUTS = 3
@@ -34,6 +37,9 @@ INPUTS = 3
 
 MOST = 12
 """Most of such cases."""
+
+PLACES = 7
+"""So many places there are where each other index points nowhere."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +60,10 @@ def hidden(declaration: Declaration) -> Iterator[Case]:
         by, of = one.by["name"], one.of["name"]
         for kind in one.kinds[:left]:
             word = f"{WORD}[{of},{by}={SHOWN[kind]}]"
-            both = cases.JOINED.join((by, of))
-            yield probing.probe(declaration, word, small, values=kind, of=both, has_own_budget=True)
+            both, at = cases.JOINED.join((by, of)), small
+            if kind == NOWHERE:
+                at = probing.bound(declaration, {**small, str(counted(one.by)): PLACES}, probing.NARROW)
+            yield probing.probe(declaration, word, at, values=kind, of=both, has_own_budget=True)
         left -= len(one.kinds[:left])
     low = [one for one in hidings(declaration) if LOW in one.kinds]
     if len(low) > 1:
@@ -78,6 +86,9 @@ def hidings(declaration: Declaration) -> Iterator[Hiding]:
     for length in lengths[:INPUTS]:
         for given in [one for one in held if is_of(length, one, counted(length))][:INPUTS]:
             yield Hiding(length, given, (BEHIND,))
+    for index in [one for one in known if points_nowhere(one)][:INPUTS]:
+        for given in [one for one in held if str(counted(index)) in map(str, one["shape"])][:INPUTS]:
+            yield Hiding(index, given, (NOWHERE,))
     weights = [given for given in held if drawing.allowed(given)[0] < 0 and given["init"]["kind"] == "normal"]
     taken: set[str] = set()
     for weight in weights:
@@ -94,6 +105,12 @@ def counted(given: TensorInput) -> str | None:
     init = given["init"]
     named = expression.names(init["high"]) if init["kind"] == "randint" and isinstance(init["high"], str) else []
     return named[0] if len(named) == 1 else None
+
+
+def points_nowhere(given: TensorInput) -> bool:
+    """Tells whether an input holds indices of a dim some of which are below zero, as those of neighbours that are not there."""
+    low = given["init"]["low"] if given["init"]["kind"] == "randint" else 0
+    return type(low) is int and low < 0 and counted(given) is not None
 
 
 def is_of(by: TensorInput, given: TensorInput, along: str | None = None) -> bool:
@@ -123,6 +140,13 @@ def with_one(
     inputs = {given["name"]: given for given in tensors(declaration)}
     own, shape = ([str(dim) for dim in inputs[name]["shape"]] for name in (by, of))
     says, values = dense[by].clone(), dense[of].clone()
+    if case.values == NOWHERE:
+        along = shape.index(str(counted(inputs[by])))
+        last = values.shape[along] - 1
+        says = says.clamp(1, max(last - 1, 1)).where(says >= 0, says)
+        says.view(-1)[1::2] = -1
+        ends = torch.tensor([0, last], device=values.device)
+        return {by: says, of: values.index_fill_(along, ends, torch.nan)}
     if case.values == LOW:
         says.view(-1)[1::2] = -torch.inf
     wide = spread(says, own, shape)

@@ -195,6 +195,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         *probe_hidden.hidden(declaration),
         *probe_scaled.halves(declaration),
         *probe_classes.classes(request),
+        *probe_arguments.unnamed(request),
         *probe_meetings.beside(declaration, others, limit),
         *probe_further.counted(declaration, limit),
         *probe_segments.segments(declaration, others, limit),

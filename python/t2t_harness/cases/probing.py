@@ -145,6 +145,10 @@ def numbers(declaration: Declaration, given: TensorInput) -> list[float]:
     told += FEW
     told += [one for value in told if isinstance(value, (list, tuple)) for one in value]
     told += [single.rounded(value) for value in arguments_compared.decided(declaration)]
+    # A threshold is met by what is rounded to the input's type.
+    own = declaration.get("kwargs") or {}
+    met = [value for name, value in own.items() if arguments_compared.is_met(declaration, name)]
+    told += [single.rounded(value) for value in met if isinstance(value, float)]
     plain = [float(value) for value in told if is_plain(value) and abs(value) < 1 << 24]
     low, high = drawing.allowed(given)
     both = dict.fromkeys(sign * value for value in plain for sign in (1.0, -1.0))

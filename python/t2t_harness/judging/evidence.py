@@ -105,6 +105,7 @@ def evidence(trial: Trial, record: Failure | None) -> Evidence:
         if run_to_run(trial)
         else "identical"
     )
+    untried = arguments_untried.untried(trial.request, trial.rows, trial.left_out) if trial.first is None else {}
     return {
         "cases": trial.rows,
         "tolerances": {
@@ -116,13 +117,14 @@ def evidence(trial: Trial, record: Failure | None) -> Evidence:
         "random": cast("RandomTests | None", trial.random.document),
         "salt": salt(trial.request),
         "left_out": trial.left_out,
+        "untried": [name for name, reason in untried.items() if reason == arguments_untried.UNKNOWN],
         "constants": {**trial.told.state["constants"]},
         "triton_cache": trial.told.state["triton_cache"],
         "configurations": trial.told.state["configurations"],
         "worst": None
         if worst is None
         else {"case": worst["name"], "max_abs": worst["max_abs"], "max_rel": worst["max_rel"]},
-        "notes": [*declared_notes(trial), *notes(end)],
+        "notes": [*declared_notes(trial, arguments_untried.told(untried)), *notes(end)],
         "failure": record,
         "output": {
             "stdout": end.get("stdout") or "",
@@ -132,7 +134,7 @@ def evidence(trial: Trial, record: Failure | None) -> Evidence:
     }
 
 
-def declared_notes(trial: Trial) -> list[str]:
+def declared_notes(trial: Trial, untried: str | None) -> list[str]:
     """Returns remarks on what ops.yaml does not ask of the kernel."""
     off = [f"{name} ({reason})" if reason else name for name, reason in cases.edges_off(trial.declaration).items()]
     said = [f"edges not asked for: {', '.join(off)}"] if off else []
@@ -164,10 +166,7 @@ def declared_notes(trial: Trial) -> list[str]:
     if fixed and trial.first is None:
         listed = ", ".join(f"{dim} = {length}" for dim, length in fixed.items())
         said.append(f"dims tried at one length alone, which all sizes have: {listed}")
-    untried = arguments_untried.told(arguments_untried.untried(trial.request, trial.rows, trial.left_out))
-    if untried is not None and trial.first is None:
-        said.append(untried)
-    return said
+    return said if untried is None else [*said, untried]
 
 
 def few(words: Collection[str]) -> str:

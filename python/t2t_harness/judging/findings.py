@@ -254,8 +254,8 @@ def values(
     if probe_corners.is_corner(case):
         return corners.not_numbers(trial, row, judged, right)
     for name in right.plain:
-        is_after = form.is_after(name)
-        if comparing.is_ignored(trial.declaration, name) or (label != "a" and is_after):
+        is_elsewhere = form.is_after(name) and name not in made
+        if comparing.is_ignored(trial.declaration, name) or (label != "a" and is_elsewhere):
             continue
         # Indices into another result may be the same where that is not.
         is_index = comparing.output(trial.declaration, name)["compare"] == "indices"
@@ -336,7 +336,7 @@ def is_first_again(tensors: Mapping[str, torch.Tensor], label: str, name: str) -
 def repeated(trial: Trial, tensors: dict[str, torch.Tensor], right: oracle.Reference) -> Finding | None:
     """Returns that two runs on the same inputs gave other bits, where that is not declared, or None."""
     for name in right.plain:
-        if form.is_after(name) or f"b.{name}" not in tensors or comparing.is_ignored(trial.declaration, name):
+        if f"b.{name}" not in tensors or comparing.is_ignored(trial.declaration, name):
             continue
         pair = [comparing.in_order(trial.declaration, name, tensors[f"{label}.{name}"]) for label in "ab"]
         one, other = map(raw_bytes, pair)

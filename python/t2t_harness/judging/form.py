@@ -131,7 +131,7 @@ def is_contiguous(shape: list[int], strides: list[int]) -> bool:
 
 
 def is_after(name: str) -> bool:
-    """Tells whether the result `name` is what an input or a buffer holds after the call, which is kept of the first run alone."""
+    """Tells whether the result `name` is what an input or a buffer holds after the call, which is kept of the first run alone but for inputs that the op changes."""
     return name.startswith(("after.", module_state.AFTER))
 
 
@@ -143,7 +143,8 @@ def stored_form(tensors: dict[str, torch.Tensor], label: str, right: oracle.Refe
     import torch
 
     for name, value in right.plain.items():
-        if (is_after(name) and label != "a") or comparing.is_ignored(asked.declaration, name):
+        is_elsewhere = is_after(name) and label != "a" and f"{label}.{name}" not in tensors
+        if is_elsewhere or comparing.is_ignored(asked.declaration, name):
             continue
         stored = tensors[f"{label}.{name}"].to(asked.device)
         if value.dtype.is_complex:

@@ -223,7 +223,10 @@ def run_once(
                 changed += caller.written(before, upstream)
             seen.computed |= permitted.but_accumulation(seen_back.computed)
             seen.declared |= seen_back.declared
-    if label == "a":
+    if label != "a":
+        # What it changes is a result. Of the first run all inputs are kept: the others are to be what they were.
+        made |= {f"after.{name}": given[name] for name in declaration["mutates"] if name in given}
+    else:
         made |= {f"after.{name}": value for name, value in given.items()}
         ended = module_state.ended(wrapper)
         made |= {**module_state.buffers(wrapper), **began, **ended} if declaration.get("reference") else {}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
@@ -46,7 +46,7 @@ def install() -> None:
     from triton.runtime import interpreter
 
     from t2t_harness.faults import bounds, order
-    from t2t_harness.triton import effort, interpreted
+    from t2t_harness.triton import effort, integers, interpreted
 
     if interpreter not in _installed and all(hasattr(interpreter, name) for name in INSIDES):
         _installed.append(interpreter)
@@ -54,7 +54,7 @@ def install() -> None:
         patch_once(interpreter)
         remember_dtypes(interpreter)
         remember_shapes(interpreter)
-        leave_overflows(interpreter)
+        integers.install(interpreter)
         shorten_loads(interpreter)
         complete_language(interpreter)
         complete_operations(interpreter)
@@ -301,13 +301,6 @@ def remember_shapes(interpreter: Any) -> None:
     semantic.binary_op_type_checking_impl = checked
     block.__init__ = typed
     core.tensor.__init__ = valued
-
-
-def leave_overflows(interpreter: Any) -> None:
-    """Has the interpreter not compute, beside each operation on integers, whether it overflows: what it finds it asserts only where kernels are debugged, as the compiler does."""
-    builder = interpreter.interpreter_builder
-    if not builder.options.debug:
-        builder.options = replace(builder.options, sanitize_overflow=False)
 
 
 def shorten_loads(interpreter: Any) -> None:

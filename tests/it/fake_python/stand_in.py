@@ -675,6 +675,9 @@ def verdict(call: Call, kind: str | None, message: str | None, error: float, cit
         evidence["left_out"] = [
             f"edge/zeros[input,N={number}]/float32" for number in range(int(call.marks["LEFT-OUT"]))
         ]
+    if "UNTRIED" in call.marks:
+        evidence["untried"] = [call.marks["UNTRIED"]]
+        evidence["notes"] += [f"arguments tried at no other value: {call.marks['UNTRIED']}"]
     reason = "not here" if word == "not-judged" else None
     documents: Documents = {
         "verdict": {"verdict": word, "class": kind, "reason": reason, "cases": dict.fromkeys(names, word)},

@@ -443,6 +443,23 @@ def the_greater_of_nan_and_a_number_is_the_number() -> None:
 
 
 @triton.jit
+def divided_kernel(x_ptr, y_ptr, out_ptr, rest_ptr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x, y = tl.load(x_ptr + at), tl.load(y_ptr + at)
+    tl.store(out_ptr + at, x // y)
+    tl.store(rest_ptr + at, x % y)
+
+
+@case
+def a_whole_number_divided_by_zero_has_all_bits_set() -> None:
+    x, y = torch.tensor([7, -7, 7, 0], dtype=torch.int32), torch.tensor([2, 2, 0, 0], dtype=torch.int32)
+    out, rest = torch.empty_like(x), torch.empty_like(x)
+    divided_kernel[(1,)](x, y, out, rest, BLOCK=4)
+    assert out.tolist() == [3, -3, -1, -1], out
+    assert rest.tolist() == [1, -1, -1, -1], rest
+
+
+@triton.jit
 def fused_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + i)

@@ -143,3 +143,12 @@ def test_lengths_above_a_product_of_constants_are_tried() -> None:
     (case,) = [case for case in found if case.binding["N"] == 16385]
     assert case.binding["M"] == 1
     assert case.has_own_budget
+
+
+def test_a_threshold_that_no_float32_holds_is_planted_as_the_next_one(tmp_path: Path) -> None:
+    (tmp_path / "reference.py").write_text("def kept(scores, least=0.1, factor=0.3):\n    return scores >= least\n")
+    reference = {"file": "reference.py", "name": "kept", "init": {}, "root": str(tmp_path)}
+    own = {"least": 0.1, "factor": 0.3}
+    op = declared("", [tensor("scores", ["N"])], {"N": 8}, torch=None, reference=reference, kwargs=own)
+    numbers = probing.numbers(op, op["inputs"][0])
+    assert float(torch.tensor(0.1)) in numbers and float(torch.tensor(0.3)) not in numbers

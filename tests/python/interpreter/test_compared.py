@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from checks import declared, require_passed, require_rejected, tensor
+from checks import declared, require_passed, require_rejected, tensor, verdict
 
-from t2t_harness.cases import arguments_away, arguments_compared, arguments_refused
+from t2t_harness.cases import arguments_away, arguments_compared, arguments_refused, probe_arguments
 
 REFERENCE = '''
 import torch
@@ -124,6 +125,55 @@ def test_what_is_compared_with_a_length_is_also_less_than_that(tmp_path: Path) -
     assert arguments_compared.compared(given, "longest", 2048) == [*arguments_compared.FEW]
 
 
+HANDED = """
+def factor(kind):
+    return {"deg": 57.0, "turn": 0.16}[kind] if kind != "rad" else 1.0
+
+def total(loss, how):
+    if how == "none":
+        return loss
+    return loss.mean() if how == "mean" else loss.sum()
+
+def one(x, how):
+    return x.amax(0) if how == "max" else x.amin(0) if how == "min" else x.mean(0)
+
+def reference(x, unit="rad", agg="mean", kinds=("mean", "max"), cap=2.0, weights=None):
+    x = x if cap is None else x.clamp(max=cap)
+    parts = [one(x, kind) for kind in kinds]
+    return total(sum(parts) * factor(unit), agg) * weights["first"]
+"""
+
+
+def test_what_a_function_of_the_file_is_handed_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "reference.py").write_text(HANDED, encoding="utf-8")
+    reference = {"file": "reference.py", "name": "reference", "init": {}, "root": str(tmp_path)}
+    own = {"unit": "rad", "agg": "mean", "kinds": ["mean", "max"], "cap": 2.0, "weights": {"first": 1.0, "count": 2}}
+    given = declared("", [tensor("x", ["M", "N"])], {"M": 4, "N": 8}, torch=None, reference=reference, kwargs=own)
+    assert arguments_compared.compared(given, "unit", "rad") == ["deg", "turn"]
+    # The third of them is what is left.
+    assert arguments_compared.compared(given, "agg", "mean") == ["none", "sum"]
+    assert arguments_compared.compared(given, "kinds", ["mean", "max"]) == [["max", "mean"], ["min", "max"]]
+    assert arguments_compared.compared(given, "kinds", [1, 2]) == []
+    # Zero is none to code that asks for the truth of a number.
+    assert arguments_compared.compared(given, "cap", 2.0) == [0.0]
+    weights = [{"first": 0.5, "count": 2}, {"first": 1.0, "count": 3}]
+    assert arguments_away.others(given, "weights", own["weights"], 2) == weights
+
+
+def test_what_is_called_a_dim_and_is_more_than_there_are_is_a_length(tmp_path: Path) -> None:
+    (tmp_path / "reference.py").write_text("def reference(t, dim=32):\n    return t[:, None].expand(-1, dim)\n")
+    reference = {"file": "reference.py", "name": "reference", "init": {}, "root": str(tmp_path)}
+    given = declared("", [tensor("t", ["M"])], {"M": 4}, torch=None, reference=reference, kwargs={"dim": 32})
+    assert arguments_away.others(given, "dim", 32, 1) == [8, 33]
+    request: Any = {
+        "op": given,
+        "variant": {"name": "v1", "file": "", "entry": "", "call": "wrapper(t, dim=dim)"},
+        "root": "",
+    }
+    own_budget = {case.name: case.has_own_budget for case in probe_arguments.kwargs(request)}
+    assert own_budget["edge/kwarg[dim=8]/float32"] and own_budget["edge/kwarg[dim=33]/float32"]
+
+
 AVERAGED = """
 def averaged(x, kept, step=40, after=20, every=10):
     if step % every != 0:
@@ -208,3 +258,50 @@ def test_what_a_reference_refuses_whatever_else_it_is_given_is_not_tried(tmp_pat
                 assert arguments_refused.refuses(op, name, value) is expected, (name, value)
     assert arguments_away.others(op, "beta", 1.0, 2) == [2.5]
     assert not arguments_refused.refuses(op | {"reference": None, "torch": "torch.add"}, "beta", -1.0)
+
+
+BRANCHES = """
+def turned(x, order="row"):
+    return x if order == "row" else x.flip(-1)
+"""
+
+TURNED = """
+@triton.jit
+def kernel(x_ptr, out_ptr, N, sm, sn, BACK: tl.constexpr, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    from_ = N - 1 - at if BACK else at
+    tl.store(out_ptr + row * N + at, tl.load(x_ptr + row * sm + from_ * sn, mask=at < N), mask=at < N)
+
+
+def wrapper(x, order="row"):
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    if out.numel():
+        BLOCK = triton.next_power_of_2(x.shape[1])
+        kernel[x.shape[:1]](x, out, x.shape[1], *x.stride(), BACK={"row": False, "col": True}[order], BLOCK=BLOCK)
+    return out
+"""
+
+
+def flipped(folder: Path) -> dict[str, object]:
+    """Returns the op of this reference, which is written into `folder`."""
+    (folder / "reference.py").write_text(BRANCHES, encoding="utf-8")
+    reference = {"file": "reference.py", "name": "turned", "init": {}, "root": str(folder)}
+    inputs = [tensor("x", ["M", "N"])]
+    return declared("", inputs, {"M": 4, "N": 9}, torch=None, reference=reference, kwargs={"order": "row"})
+
+
+@pytest.mark.parametrize(
+    ("back", "is_right"),
+    [
+        ('{"row": False, "col": True}[order]', True),
+        ('order != "row"', True),
+        ('{"row": False}[order]', True),
+        ('{"row": False, "col": False}[order]', False),
+        ("False", False),
+    ],
+    ids=["a word of the kernel's", "all others", "a refusal", "a word that does nothing", "ignored"],
+)
+def test_a_word_that_the_reference_does_not_name_is_tried(tmp_path: Path, back: str, is_right: bool) -> None:
+    kernel = TURNED.replace('{"row": False, "col": True}[order]', back)
+    class_, message = verdict(tmp_path, flipped(tmp_path), kernel)
+    assert (class_ is None) is is_right, message

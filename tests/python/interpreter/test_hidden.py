@@ -40,6 +40,10 @@ def straight(x):
 def rescaled(x, w):
     return (x - x.clone()) * w.float()
 
+def gathered(x, near):
+    there = near >= 0
+    return torch.where(there[..., None], x[near.clamp(min=0)], 0.0).sum(1)
+
 def causal(x):
     return (torch.ones(x.shape).tril() * x).sum(-1)
 
@@ -114,6 +118,26 @@ def wrapper(a, la, b, lb):
     return out
 """
 
+GATHERED = """
+@triton.jit
+def kernel(x_ptr, near_ptr, out_ptr, D, K, xn, xd, nm, nk, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for k in range(K):
+        near = tl.load(near_ptr + row * nm + k * nk)
+        x = tl.load(x_ptr + tl.maximum(near, 0) * xn + at * xd, mask=at < D, other=0.0)
+        total += tl.where(near >= 0, x, 0.0)
+    tl.store(out_ptr + row * D + at, total, mask=at < D)
+
+
+def wrapper(x, near):
+    out = torch.empty((near.shape[0], x.shape[1]), dtype=x.dtype, device=x.device)
+    if out.numel():
+        BLOCK = triton.next_power_of_2(x.shape[1])
+        kernel[near.shape[:1]](x, near, out, *x.shape[1:], near.shape[1], *x.stride(), *near.stride(), BLOCK=BLOCK)
+    return out
+"""
+
 NAN, INF = float("nan"), float("inf")
 
 LENGTH = {"B": 3, "T": 5, "D": 7, "M": 6, "N": 40}
@@ -121,6 +145,8 @@ LENGTH = {"B": 3, "T": 5, "D": 7, "M": 6, "N": 40}
 SHAPE: list[int | str] = ["M", "N"]
 MASK = tensor("mask", SHAPE, dtype="bool", init={"kind": "mask", "p": 0.7})
 LENGTHS = tensor("lengths", ["M"], dtype="int32", init={"kind": "randint", "low": 1, "high": "N"})
+NEAR = tensor("near", ["M", "T"], dtype="int64", init={"kind": "randint", "low": -1, "high": "B"})
+POINTED = [tensor("x", ["B", "D"]), NEAR]
 PAIR = [tensor("a", ["N", "M"]), tensor("la", ["N"]), tensor("b", ["N", "M"]), tensor("lb", ["N"])]
 
 
@@ -135,6 +161,7 @@ def op(folder: Path, name: str, given: list[dict[str, Any]], **more: Any) -> dic
 FAULTS = {
     "masked": ([tensor("x", SHAPE), MASK], ROWS, "tl.where(keep != 0, x, 0.0)", "x * keep"),
     "counted": ([tensor("x", SHAPE), LENGTHS], COUNTED, "tl.where(keep, x, 0.0)", "x * keep"),
+    "gathered": (POINTED, GATHERED, "tl.where(near >= 0, x, 0.0)", "x * (near >= 0)"),
     "merged": (PAIR, MERGED, "a = tl.where(wa == 0, 0.0, a)", "a = a"),
 }
 
@@ -188,6 +215,18 @@ def test_nan_lies_where_nothing_counts_and_nowhere_else(tmp_path: Path) -> None:
         assert given["x"].isnan().equal(where), case.name
         assert where.any(), case.name
         assert not where.all(), case.name
+
+
+def test_nan_lies_where_no_index_points_to(tmp_path: Path) -> None:
+    own = op(tmp_path, "gathered", POINTED)
+    (case,) = probe_hidden.hidden(own)
+    assert case.name.split("/")[1] == "hidden[x,near=nowhere]"
+    given = inputs.make_inputs(own, case)
+    places = given["x"].isnan().all(dim=1)
+    assert places.nonzero().flatten().tolist() == [0, len(places) - 1]
+    near = given["near"]
+    assert near.flatten()[1::2].eq(-1).all()
+    assert not places[near[near >= 0]].any()
 
 
 def right_of(own: dict[str, Any], case: Case) -> tuple[dict[str, torch.Tensor], oracle.Reference]:
