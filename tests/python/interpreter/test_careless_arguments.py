@@ -338,11 +338,11 @@ def test_dropout_that_is_declared_in_evaluation_is_not_tried_in_training() -> No
 def test_a_bound_of_a_reference_does_not_cross_the_other() -> None:
     op = declared("", ONE, SIZES, kwargs={"low": 10, "high": 31}) | {"torch": None, "reference": {}}
     op["reference"] = {"root": "", "file": "", "name": "", "init": {}}
-    assert arguments_special.whole_away(op, "high", 31) == [32], "a quarter of it is below the other"
-    assert arguments_special.whole_away(op, "low", 10) == [2, 11]
-    assert arguments_special.whole_away(op | {"reference": None}, "low", 10) == [11, 0, 5], "one of torch's"
-    assert arguments_special.whole_away(op | {"reference": None}, "groups", 10) == []
-    assert arguments_special.whole_away(op, "output_size", [10, 3]) == [[11, 3], [10, 4]]
+    assert arguments_special.whole_away(op, "high", 31, 2) == [32], "a quarter of it is below the other"
+    assert arguments_special.whole_away(op, "low", 10, 2) == [2, 11]
+    assert arguments_special.whole_away(op | {"reference": None}, "low", 10, 2) == [11, 0, 5], "one of torch's"
+    assert arguments_special.whole_away(op | {"reference": None}, "groups", 10, 2) == []
+    assert arguments_special.whole_away(op, "output_size", [10, 3], 2) == [[11, 3], [10, 4]]
 
 
 @pytest.mark.parametrize(("asked", "least"), [(14, 62), (28, 4), (22, 26)])

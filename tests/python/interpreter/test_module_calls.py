@@ -278,7 +278,11 @@ class wrapper(torch.nn.Module):
 @pytest.mark.parametrize(
     ("written", "instead", "case"),
     [
-        ("1.0 if self.share is None else self.share", "self.share or 0.25", "edge/init[share=None]/float32"),
+        (
+            "1.0 if self.share is None else self.share",
+            "0.25 if self.share is None else self.share",
+            "edge/init[share=None]/float32",
+        ),
         (
             "2.0 if self.doubled else 1.0",
             "2.0 if self.doubled and self.training else 1.0",
