@@ -48,6 +48,15 @@ fn arguments_tried_at_no_other_value_are_told_once_by_op_and_explained() {
     assert!(told.stdout.contains("\n  note: arguments tried at no other value: order\n"), "{}", told.stdout);
 }
 
+#[test]
+fn a_judge_that_uses_up_its_memory_says_nothing_of_the_kernel() {
+    let project = Project::new();
+    project.kernel("softmax", "v2_tiling", "JUDGE-SPENT");
+    let why = "not judged: torch, or the reference, ended the process that judges: it used up its memory (killed by the kernel, out of memory)";
+    project.t2t("build").exits(0).says(why);
+    project.t2t("build --require-judged").exits(1);
+}
+
 // Status and explain.
 
 #[test]

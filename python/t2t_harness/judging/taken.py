@@ -49,11 +49,12 @@ def shapes(right: oracle.Reference) -> Shapes:
 
 
 def is_unusual(declaration: Declaration, case: cases.Case) -> bool:
-    """Tells whether torch may have no result for `case`, or another one on a device: it has values that ops.yaml does not declare, integers, which may be indices into what the case has made shorter, or no elements."""
+    """Tells whether torch may have no result for `case`, or another one on a device: it has values that ops.yaml does not declare, or arguments, which may be lengths; integers, which may be indices into what the case has made shorter; or no elements."""
     if case.kind != "edge":
         return False
     is_whole = any("int" in cases.dtype_of(one, case) for one in tensors(declaration))
-    return is_whole or case.values != "declared" or 0 in case.binding.values()
+    has_others = case.kwargs is not None or case.init is not None
+    return is_whole or has_others or case.values != "declared" or 0 in case.binding.values()
 
 
 def is_at_home(declaration: Declaration) -> bool:

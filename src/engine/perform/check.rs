@@ -107,7 +107,7 @@ fn judged(
     match judged.end {
         End::Reply(_) => conclude(judge.function, &judge.folder(), judged),
         // No kernel code is in that process: torch, or the reference, has died of a case, and there is nothing to judge by.
-        End::Signal(_) if matches!(judged.end.fault(), Some(Fault::Kernel(_))) => not_judged(judged),
+        End::Signal(_) | End::Memory(_) if matches!(judged.end.fault(), Some(Fault::Kernel(_))) => not_judged(judged),
         _ => unjudged(judged),
     }
 }

@@ -323,6 +323,8 @@ class Call:
                 return {"reply": passed({})}
             self.request["end"] = self.end_of_candidate()
         note(f"{self.target()} {self.function}")
+        if self.function == "judge:judge" and "JUDGE-SPENT" in self.marks:
+            return {"memory": "killed by the kernel, out of memory"}
         answer = ANSWERS[self.function]
         began = time.monotonic_ns()
         if self.device():

@@ -78,6 +78,8 @@ def test_cases_of_declared_floats_are_not_asked_for() -> None:
     assert taken.is_unusual(op, edge(op, values="special"))
     assert taken.is_unusual(op, replace(edge(op), binding={"M": 0, "N": 8, "K": 3}))
     assert taken.is_unusual(select(), edge(select()))
+    # An argument may be a length, into which indices point.
+    assert taken.is_unusual(op, edge(op, kwargs={"dim": 0}))
 
 
 @pytest.mark.parametrize(
