@@ -231,8 +231,10 @@ impl Run<'_, '_> {
         if let Some(blob) = record.outputs.get("evidence").filter(|_| record.outcome.is_pass()) {
             let evidence: Evidence = read::document(&self.bytes(blob.digest)?).unwrap_or_default();
             self.left_out.extend(evidence.left_out.map(|probes| probes.len()).filter(|count| *count > 0));
-            for name in evidence.untried.into_iter().flatten() {
-                self.untried.entry(action.target().op.clone()).or_default().insert(name);
+            let op = &action.target().op;
+            let is_of_lengths = |name: &String| self.session.spec.op(op).is_some_and(|op| op.is_of_lengths(name));
+            for name in evidence.untried.into_iter().flatten().filter(|name| !is_of_lengths(name)) {
+                self.untried.entry(op.clone()).or_default().insert(name);
             }
         }
         Ok(())

@@ -40,7 +40,7 @@ mod settings;
 mod check;
 mod declare;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
@@ -312,6 +312,14 @@ impl Op {
     #[must_use]
     pub fn is_random(&self) -> bool {
         self.random.is_some()
+    }
+
+    /// Returns whether an argument has the length of a dim in it, and so another value in another size.
+    #[must_use]
+    pub fn is_of_lengths(&self, argument: &str) -> bool {
+        let mut named = BTreeSet::new();
+        self.kwargs.get(argument).inspect(|value| settings::strings(value, &mut named));
+        self.cuda.sizes.values().flat_map(Binding::keys).any(|dim| named.contains(dim))
     }
 
     /// Returns the files that hold values of inputs, relative to the workspace.

@@ -215,7 +215,8 @@ pub(super) fn tolerance(entry: &Entry) -> Option<(String, [f64; 2])> {
     Some((entry.key.clone(), pair.try_into().ok()?))
 }
 
-fn strings(value: &Value, found: &mut BTreeSet<String>) {
+/// Returns the strings in a value, and the dims that expressions in it name.
+pub(crate) fn strings(value: &Value, found: &mut BTreeSet<String>) {
     match value {
         Value::String(text) => {
             found.insert(text.clone());

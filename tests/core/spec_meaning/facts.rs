@@ -146,3 +146,11 @@ fn a_baseline_in_one_word_is_the_same_fact_as_ever_and_a_function_tells_its_file
         ])
     );
 }
+
+#[test]
+fn an_argument_with_the_length_of_a_dim_has_another_value_in_another_size() {
+    let lines = "torch: torch.nn.functional.layer_norm\ninputs: {input: [M, N]}\nkwargs: {normalized_shape: [N], eps: 1.0e-5, of: {half: N // 2}, word: sum}\n";
+    let op = op("", lines);
+    let found = ["normalized_shape", "eps", "of", "word", "none"].map(|name| op.is_of_lengths(name));
+    assert_eq!(found, [true, false, true, false, false]);
+}
