@@ -15,7 +15,7 @@ use t2t_model::path::RepoPath;
 use t2t_model::record::{Blob, JUDGING, Outcome, Record, Seen};
 use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
-use t2t_protocol::{Cost, Evidence, UnjudgedDtype, Verdict, read};
+use t2t_protocol::{CaseRow, CaseVerdict, Cost, Evidence, UnjudgedDtype, Verdict, read};
 use t2t_report::render;
 use t2t_store::installed;
 
@@ -218,24 +218,28 @@ impl Run<'_, '_> {
             return Ok(());
         };
         let verdict: Verdict = read::document(&self.bytes(blob.digest)?).unwrap_or_default();
+        let evidence: Evidence = match record.outputs.get("evidence").filter(|_| record.outcome.is_pass()) {
+            Some(blob) => read::document(&self.bytes(blob.digest)?).unwrap_or_default(),
+            None => Evidence::default(),
+        };
         let unjudged = verdict.not_judged.iter().flatten().filter(|_| record.outcome.is_pass());
         for UnjudgedDtype { dtype, cases, of, reason } in unjudged {
             let reason = reason.as_deref().unwrap_or("?");
-            let text = format!("{} did not judge {cases} of {of} cases in {dtype}: {reason}", action.target());
+            let is_one = |row: &&CaseRow| row.dtype == *dtype && row.verdict == CaseVerdict::NotJudged;
+            let first =
+                evidence.cases.iter().find(is_one).map(|row| format!(", as `{}`", row.name)).unwrap_or_default();
+            let text = format!("{} did not judge {cases} of {of} cases in {dtype}{first}: {reason}", action.target());
             (self.emit)(Event::Note { text });
         }
         for missed in verdict.missed.iter().flatten() {
             let text = format!("{}: {}", action.target(), render::missed::missed(missed));
             (self.emit)(Event::Note { text });
         }
-        if let Some(blob) = record.outputs.get("evidence").filter(|_| record.outcome.is_pass()) {
-            let evidence: Evidence = read::document(&self.bytes(blob.digest)?).unwrap_or_default();
-            self.left_out.extend(evidence.left_out.map(|probes| probes.len()).filter(|count| *count > 0));
-            let op = &action.target().op;
-            let is_of_lengths = |name: &String| self.session.spec.op(op).is_some_and(|op| op.is_of_lengths(name));
-            for name in evidence.untried.into_iter().flatten().filter(|name| !is_of_lengths(name)) {
-                self.untried.entry(op.clone()).or_default().insert(name);
-            }
+        self.left_out.extend(evidence.left_out.map(|probes| probes.len()).filter(|count| *count > 0));
+        let op = &action.target().op;
+        let is_of_lengths = |name: &String| self.session.spec.op(op).is_some_and(|op| op.is_of_lengths(name));
+        for name in evidence.untried.into_iter().flatten().filter(|name| !is_of_lengths(name)) {
+            self.untried.entry(op.clone()).or_default().insert(name);
         }
         Ok(())
     }

@@ -49,6 +49,14 @@ fn arguments_tried_at_no_other_value_are_told_once_by_op_and_explained() {
 }
 
 #[test]
+fn a_case_that_a_pass_left_unjudged_is_named() {
+    let project = Project::new();
+    project.kernel("softmax", "v2_tiling", "UNJUDGED edge/kwarg[dilation=[2,1]]/float32");
+    let note = "softmax/v2_tiling:check did not judge 1 of 2 cases in float32, as `edge/kwarg[dilation=[2,1]]/float32`: it lacks that\n";
+    project.t2t("build").exits(0).says(note);
+}
+
+#[test]
 fn a_judge_that_uses_up_its_memory_says_nothing_of_the_kernel() {
     let project = Project::new();
     project.kernel("softmax", "v2_tiling", "JUDGE-SPENT");

@@ -685,6 +685,10 @@ def verdict(call: Call, kind: str | None, message: str | None, error: float, cit
         "verdict": {"verdict": word, "class": kind, "reason": reason, "cases": dict.fromkeys(names, word)},
         "evidence": evidence,
     }
+    if "UNJUDGED" in call.marks:
+        evidence["cases"].append(row(call.marks["UNJUDGED"], "not-judged", error))
+        left = {"dtype": "float32", "cases": 1, "of": len(evidence["cases"]), "reason": "it lacks that"}
+        documents["verdict"]["not_judged"] = [left]
     if kind:
         return rejected(kind, documents, cites)
     reply = passed(documents)
@@ -697,7 +701,7 @@ def row(name: str, word: CheckVerdict, error: float) -> CaseRow:
     return {
         "name": name,
         "kind": "declared",
-        "dtype": name.split("/")[1],
+        "dtype": name.split("/")[-1 if name.startswith("edge/") else 1],
         "binding": {},
         "verdict": word,
         "reason": None,
