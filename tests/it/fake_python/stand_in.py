@@ -687,8 +687,9 @@ def verdict(call: Call, kind: str | None, message: str | None, error: float, cit
     }
     if "UNJUDGED" in call.marks:
         evidence["cases"].append(row(call.marks["UNJUDGED"], "not-judged", error))
-        left = {"dtype": "float32", "cases": 1, "of": len(evidence["cases"]), "reason": "it lacks that"}
-        documents["verdict"]["not_judged"] = [left]
+        documents["verdict"]["not_judged"] = [
+            {"dtype": "float32", "cases": 1, "of": len(evidence["cases"]), "reason": "it lacks that"}
+        ]
     if kind:
         return rejected(kind, documents, cites)
     reply = passed(documents)
