@@ -13,7 +13,7 @@ def install(interpreter: Any) -> None:
     """Has the interpreter compute no overflow, and make of a division by zero what a device may.
 
     Beside each operation it computes whether that overflows; what it finds it asserts only where kernels are debugged, as the compiler does. A quotient or remainder by zero is 0 in numpy, and unspecified on a
-    device (PTX ISA, `div` and `rem`): all bits are one here, as they are on NVIDIA's.
+    device (PTX ISA, `div` and `rem`): all bits are one here, as an H200 was seen to make of a quotient.
     """
     builder = interpreter.interpreter_builder
     if not builder.options.debug:
