@@ -228,7 +228,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 44] = [
+const KINDS: [(&str, &str); 45] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -272,6 +272,7 @@ const KINDS: [(&str, &str); 44] = [
     ("evaluation", "kwargs"),
     ("halves", "zeros"),
     ("opposed", "large"),
+    ("coarse", "zeros"),
     ("present", "together"),
 ];
 

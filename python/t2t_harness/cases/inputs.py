@@ -76,6 +76,12 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
     if case.values == probe_alone.OPPOSED and case.of is not None:
         for sign, name in zip((-1, 1), case.of.split(cases.JOINED), strict=True):
             dense[name] = unusual.far(dense[name], sign)
+    if case.values == probe_alone.COARSE:
+        named = [given for given in present if cases.random_floats(given, case.dtype)]
+        made = unusual.coarse([dense[given["name"]] for given in named])
+        dense |= {
+            given["name"]: declared_inputs.within(given, case, one) for given, one in zip(named, made, strict=True)
+        }
     if case.values in probe_hidden.SHOWN:
         dense |= probe_hidden.with_hidden(declaration, case, dense)
     if case.values == probe_scaled.SCALED:

@@ -23,6 +23,7 @@ SPECIAL = {
     "below": "negative values alone",
     "zero": "zeros alone",
     "eighths": "eighths",
+    "coarse": "small multiples of a number in all inputs",
     "one-nan": "one NaN",
     "one-inf": "one infinity",
     "one-negative-inf": "one minus infinity",

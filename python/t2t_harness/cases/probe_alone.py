@@ -32,6 +32,12 @@ NUMBERS = {"one-nan": "nan", "one-inf": "inf", "one-negative-inf": "-inf"}
 OPPOSED = "opposed"
 """What a case is called, and the values, of two inputs of other signs."""
 
+COARSE = "coarse"
+"""What a case is called, and the values, of inputs that are all small multiples of a number."""
+
+MANY = (31, 11, 3)
+"""Lengths there, from the last dim on: few pairs are equal by chance."""
+
 PRODUCTS = 3
 """So many inputs are looked at for two that are multiplied."""
 
@@ -52,6 +58,7 @@ def alone(declaration: Declaration, limit: int) -> Iterator[Case]:
     yield from zero(declaration)
     yield from number(declaration)
     yield from opposed(declaration)
+    yield from coarse(declaration)
     yield from square(declaration, limit)
     yield from apart(declaration)
 
@@ -118,6 +125,15 @@ def opposed(declaration: Declaration) -> Iterator[Case]:
             found = probing.probe(declaration, f"{OPPOSED}[{both}]", small, values=OPPOSED, of=both)
             yield replace(probing.forward(declaration, found), has_own_budget=True)
             return
+
+
+def coarse(declaration: Declaration) -> Iterator[Case]:
+    """Yields, for a reference in Python, a case in which all floating inputs are multiples of one number each: what is computed of some, as a distance or an overlap, is equal to that of others, or to an argument, and is decided there. Nothing is rounded, so that it has one value."""
+    if declaration.get("reference") and not declaration.get("random") and probing.of_values(declaration):
+        found = probing.probe(
+            declaration, f"{COARSE}[all]", probing.rows(declaration, MANY), values=COARSE, of=cases.ALL
+        )
+        yield replace(probing.forward(declaration, found), has_own_budget=True)
 
 
 def square(declaration: Declaration, limit: int) -> Iterator[Case]:

@@ -48,8 +48,8 @@ from t2t_harness.op.declaration import tensors
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration, VariantRequest
 
-MOST = {"interpreter": 50, "cuda": 36}
-"""Most of them in a check, on each lane; half as many more for each further dtype."""
+MOST = 50
+"""Most of them in a check; half as many more for each further dtype."""
 
 
 KINDS = {
@@ -105,6 +105,7 @@ KINDS = {
     "evaluation": "kwargs",
     "halves": "zeros",
     "opposed": "large",
+    "coarse": "zeros",
     "present": "together",
 }
 """What follows `edge/` in a case's name → what turns it off in ops.yaml."""
@@ -171,7 +172,6 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         if same not in seen:
             seen.add(same)
             found.append(case)
-    room = MOST[lane] if lane in MOST else MOST["cuda"]
     salted = [
         case
         for case in probe_lengths.drawn(declaration, str(request.get("salt") or ""), limit, lane)
@@ -204,7 +204,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         *probe_together.together(request, others, probe_decisions.beyond(request, known, read)),
     ]
     without += [case for case in beside if not is_off(declaration, case)]
-    room += (room // 2) * (len(declaration["dtypes"]) - 1)
+    room = MOST + (MOST // 2) * (len(declaration["dtypes"]) - 1)
     without += [*probe_corners.corners(declaration, others)]
     # Nor do those of corners, and of what is larger than a block.
     without += [

@@ -142,6 +142,15 @@ def eighths(values: torch.Tensor) -> torch.Tensor:
     return values.double().mul(8).round().div(8).to(values.dtype)
 
 
+def coarse(values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Returns floating `values` as multiples of one power of two, of which the largest of all is two, three or four: sums, differences and products of some are equal, and exact."""
+    most = max((float(one.double().abs().amax()) for one in values if one.numel() > 0), default=0.0)
+    if not 0 < most < math.inf:
+        return list(values)
+    step = 2.0 ** math.floor(math.log2(most / 2))
+    return [one.double().div(step).round().mul(step).to(one.dtype) for one in values]
+
+
 def ends(values: torch.Tensor) -> torch.Tensor:
     """Returns `values` with the largest of each row at its end, and the smallest before it: what leaves out the end of a row has another maximum, minimum and order."""
     changed = values.clone()

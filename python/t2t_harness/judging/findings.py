@@ -282,6 +282,8 @@ def values(
             found = rules.in_another_order(trial, case, name, judged) or found
         if not found.passed and found.class_ == "nan":
             found = rules.beside_nan(trial, case, name, judged, right) or found
+        if not found.passed and found.class_ == "mismatch":
+            found = rules.either_way(trial, case, name, judged, right) or found
         largest = row["max_abs"]
         if row["rule"] is None or not isinstance(largest, float) or found.max_abs > largest:
             fill(row, found)

@@ -37,6 +37,9 @@ ALIGNED = 8
 SMALL = 2 << 20
 """The size of a file that is read whole."""
 
+MOST_OF_PROBE = 1 << 30
+"""The most bytes of results that are kept of a probe: they pass through the host's memory."""
+
 PACK = "small"
 """The file in a candidate's folder with the results of all cases that have few bytes of them: for each what a file of its own would hold, one after the other."""
 
@@ -60,11 +63,15 @@ DTYPES = {
 """What safetensors calls a dtype of torch."""
 
 
-class Writer:
-    """A file in the making, or the next part of the file `pack`, where there is one and the results have few bytes."""
+class TooLarge(Exception):
+    """Results have more bytes than are kept of them; the message says how many."""
 
-    def __init__(self, path: Path, pack: Path | None = None) -> None:
-        self.path, self.pack = path, pack
+
+class Writer:
+    """A file in the making, or the next part of the file `pack`, where there is one and the results have few bytes. It takes `most` bytes, or as many as come."""
+
+    def __init__(self, path: Path, pack: Path | None = None, most: int | None = None) -> None:
+        self.path, self.pack, self.most = path, pack, most
         self.at: list[int] | None = None
         """Where they begin and end in the pack, in bytes, once they are there."""
         self.entries: dict[str, dict[str, object]] = {}
@@ -74,9 +81,11 @@ class Writer:
         """Those results, as long as they are few bytes: then the file is written at once."""
 
     def add(self, name: str, value: torch.Tensor) -> None:
-        """Writes a result, in row-major order, complex numbers as pairs of real ones. Raises ValueError for a dtype that the format has no name for."""
+        """Writes a result, in row-major order, complex numbers as pairs of real ones. Raises ValueError for a dtype that the format has no name for, and TooLarge where it has no room for it."""
         if not is_kept(value):
             raise ValueError(f"a result of dtype {name_of(value)} cannot be kept")
+        if self.most is not None and self.end + value.numel() * value.element_size() > self.most:
+            raise TooLarge(f"a result has {value.numel():,} elements, too many for a probe")
         plain = dense(value)
         begin, self.end = self.end, self.end + plain.numel() * plain.element_size()
         if self.held is not None and self.end <= FEW:

@@ -207,8 +207,9 @@ def _moved(
             least = TF32_EPS if declaration["precision"] == "tf32" else torch.finfo(torch.float32).eps
             is_short = declaration["precision"] == "tf32" and value.dtype == torch.float32
             half = (least if is_short else min(torch.finfo(value.dtype).eps, least)) / 2
-            signs = torch.randint(0, 2, value.shape, generator=generator, device=value.device) * 2 - 1
-            moved[name] = moved[name] * (1 + half * signs)
+            ups = torch.randint(0, 2, value.shape, generator=generator, device=value.device).double()
+            # In float32 one and half a bit more is one.
+            moved[name] = moved[name] * (1 + half * (2 * ups - 1))
     exact, kwargs = in_float64(declaration, case, called_with.kwargs_of(declaration, case))
     function = ready(declaration, case, _device_of(inputs, device))
     return called(operation.widened(function), exact, case, moved, kwargs, device, flows, is_wide=True).plain

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, inputs
 from t2t_harness.faults import memory
-from t2t_harness.judging import oracle, taken
+from t2t_harness.judging import footprint, oracle, taken
 
 if TYPE_CHECKING:
     import torch
@@ -47,8 +47,10 @@ def of(request: JudgeRequest, case: cases.Case, device: str) -> tuple[dict[str, 
 
 
 def made(request: JudgeRequest, case: cases.Case, device: str) -> tuple[dict[str, torch.Tensor], oracle.Reference]:
-    """Returns the inputs of `case` and what is right, made now. Raises oracle.Refused where torch refuses the case."""
+    """Returns the inputs of `case` and what is right, made now. Raises oracle.Refused where torch refuses the case, or needs too much memory for a probe."""
     given = inputs.inputs_of(request["op"], case, device, request["prepared"])
+    if (elements := footprint.too_large(request["op"], case, given)) is not None:
+        raise oracle.Refused(f"what is right has a tensor of {elements:,} elements on the way, too many for a probe")
     home = taken.shapes_of(request["op"], case, given) if device == "cuda" else None
     right = oracle.reference(request["op"], case, given, device)
     if home is not None and home != taken.shapes(right):

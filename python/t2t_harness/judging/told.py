@@ -73,7 +73,7 @@ class Facts(TypedDict, total=False):
 
     name: str
     status: str
-    """`ran`, `exception`, `not-judged`, `left-out`."""
+    """`ran`, `exception`, `not-judged`, `left-out`, `too-large`."""
     reason: str | None
     """Why it did not run."""
     binding: dict[str, int]

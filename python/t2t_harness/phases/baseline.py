@@ -52,9 +52,9 @@ AHEAD: dict[str, Ahead] = {}
 
 @spans.told
 def baseline(request: BaselineRequest) -> Reply:
-    """Returns the reply with the document `baseline`.
+    """Returns the reply with the document `baseline`; not judged where torch's own call does not fit on the device.
 
-    Raises what eager torch raises: an op that torch itself refuses is no result.
+    Raises what else eager torch raises: an op that torch itself refuses is no result.
     """
     clock, protocol = clocks.clock_of(request), timing.protocol_of(request)
     timing.set_precision(request["op"])
@@ -64,10 +64,13 @@ def baseline(request: BaselineRequest) -> Reply:
     functions = beside.load(request, reasons)
     timed = timing.in_order(request, protocol)
     test = protocol.test(len(timed))
-    sizes = {
-        size: measure_size(request, clock, protocol, test, size, case, before, reasons, compile_ms, functions)
-        for size, case in timed.items()
-    }
+    try:
+        sizes = {
+            size: measure_size(request, clock, protocol, test, size, case, before, reasons, compile_ms, functions)
+            for size, case in timed.items()
+        }
+    except reference_call.NoRoom as no_room:
+        return no_room.reply()
     if functions and (replaced := clock.replaced()):
         for size in sizes.values():
             size["others"] = {**size["others"], **dict.fromkeys(functions)}

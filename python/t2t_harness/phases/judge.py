@@ -140,6 +140,9 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
         return
     row = blank_row(case)
     trial.rows.append(row)
+    if facts is not None and facts["status"] == "too-large":
+        row |= {"verdict": "dropped", "reason": facts["reason"]}
+        return
     try:
         with spans.work(trial.device):
             given, right = references.of(trial.request, case, trial.device)

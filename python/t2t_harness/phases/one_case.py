@@ -62,7 +62,8 @@ def run_in_budget(bench: called.Bench, case: cases.Case, position: int, state: P
     facts: Facts = {"name": case.name, "status": "ran", "reason": None, "runs": {}}
     if case is not asked:
         facts["binding"] = case.binding
-    results = kept.Writer(bench.folder / f"{position}.safetensors", bench.folder / kept.PACK)
+    most = kept.MOST_OF_PROBE if case.is_probe else None
+    results = kept.Writer(bench.folder / f"{position}.safetensors", bench.folder / kept.PACK, most)
     try:
         # The first configuration twice, on fresh memory with other contents; then one run per further configuration.
         labels = "a" if runs_once(bench, case) else "ab"
@@ -89,6 +90,8 @@ def run_in_budget(bench: called.Bench, case: cases.Case, position: int, state: P
         raise
     except effort.Spent:
         facts = {"name": case.name, "status": "left-out"}
+    except kept.TooLarge as large:
+        facts = {"name": case.name, "status": "too-large", "reason": str(large)}
     except weights.Unlike as unlike:
         facts = {"name": case.name, "status": "not-judged", "reason": str(unlike)}
     except called.Refused as refusal:

@@ -101,3 +101,19 @@ fn a_function_that_is_not_there_is_a_mistake_at_its_place() {
     let ran = build(&compared("'lib/none.py::gelu'")).exits(2);
     assert!(ran.stderr.contains("baseline `gelu`: no file `lib/none.py`"), "{}", ran.stderr);
 }
+
+#[test]
+fn where_torch_has_no_room_nothing_is_measured_and_nobody_is_to_blame() {
+    let project = machine(1);
+    for variant in ["v1_baseline", "v2_tiling"] {
+        project.kernel("softmax", variant, "NO-ROOM");
+    }
+    project.write("../python/site-packages/no-room", "softmax");
+    let ran = build(&project).exits(0);
+    let why = "not judged: torch's own call at N=8 needs more memory than the device has";
+    for target in ["baseline softmax", "bench softmax/v1_baseline", "bench softmax/v2_tiling"] {
+        assert!(ran.stderr.contains(&format!("{target} … {why}")), "{}", ran.stderr);
+    }
+    let row = ran.stdout.lines().find(|line| line.starts_with("softmax")).unwrap();
+    assert!(row.ends_with("2/2  none of the variants that passed was measured"), "{row}");
+}

@@ -527,6 +527,11 @@ def rejected(kind: str, documents: Documents, cites: bool) -> Reply:
     return {"outcome": "rejected", "class": kind, "cites": cites, "documents": documents, "files": {}}
 
 
+def not_judged(reason: str) -> Reply:
+    """Return the reply of a function that can say nothing."""
+    return {**passed({}), "outcome": "not-judged", "reason": reason}
+
+
 def probe(_: Call) -> Reply:
     """Say what this environment has."""
     told: dict[str, str | None] = {"python": "3.12.1", "numpy": "2.3.5", "ptxas": "12.8.93", **versions()}
@@ -753,8 +758,14 @@ def figure_of(runs: list[Run], middle: Run, cv: float) -> Figure:
     }
 
 
+NO_ROOM = "torch's own call at N=8 needs more memory than the device has"
+"""Why nothing is measured of an op whose reference is too large; its baseline is that of the op that the file `no-room` names."""
+
+
 def bench(call: Call) -> Reply:
     """Measure the variant."""
+    if "NO-ROOM" in call.marks:
+        return not_judged(NO_ROOM)
     sizes: dict[str, BenchSize] = {}
     request: BenchRequest = call.request
     protocol = request["protocol"]
@@ -865,6 +876,8 @@ def screen(call: Call) -> Reply:
 
 def baseline(call: Call) -> Reply:
     """Measure torch."""
+    if exists(join(SITE, "no-room")) and text_of(join(SITE, "no-room")) == call.op["name"]:
+        return not_judged(NO_ROOM)
     if call.device() and exists(TOGETHER):
         note(f"on {call.device()}")
         while len({line for line in text_of(LOG).splitlines() if line.startswith("on ")}) < 2:

@@ -21,7 +21,8 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "python")]
 
 from children import ask
-from t2t_harness.measuring import clock, host, quiet, spans, statistics, telemetry, timing
+from t2t_harness.cases import cases
+from t2t_harness.measuring import clock, host, quiet, reference_call, spans, statistics, telemetry, timing
 from t2t_harness.phases import baseline, bench, compared, sample, tune
 from t2t_harness.triton import launching
 
@@ -654,3 +655,29 @@ def test_a_baseline_without_further_ones_has_the_keys_that_it_had(request_of: An
     document = ask("baseline.baseline", request_of(KERNEL), interpreter=True)["documents"]["baseline"]
     for size in document["sizes"].values():
         assert set(size) == {"binding", "dtype", "torch"}
+
+
+def test_torch_that_has_no_room_is_nobodys_fault_and_another_error_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    told = RuntimeError("no such thing")
+
+    def raising(*_: object) -> None:
+        raise told
+
+    op: Any = {"name": "softmax"}
+    case = cases.Case("large/float32/seed0", "declared", "float32", {"M": 4, "N": 8})
+    monkeypatch.setattr(reference_call.timing, "function_of", raising)
+    with pytest.raises(RuntimeError, match="no such thing"):
+        reference_call.made(op, case, {})
+    told = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 40.23 GiB.")
+    monkeypatch.setattr(reference_call.memory, "held_by_others", lambda: 0)
+    with pytest.raises(reference_call.NoRoom, match="at M=4, N=8 needs more memory") as caught:
+        reference_call.made(op, case, {})
+    reply = caught.value.reply()
+    assert (reply["outcome"], reply["reason"]) == ("not-judged", str(caught.value))
+    # Where others hold the device the machine failed, and it is tried again.
+    monkeypatch.setattr(reference_call.memory, "held_by_others", lambda: 100 << 30)
+    monkeypatch.setattr(reference_call.memory, "left_by_itself", lambda: 100 << 30)
+    with pytest.raises(torch.OutOfMemoryError):
+        reference_call.made(op, case, {})
