@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration
     from t2t_harness.cases.cases import Case
 
-MOST = 1 << 28
-"""The most elements of a tensor that a reference may make of a probe. In float64 that is 2 GiB, and there are several of them."""
+MOST = 1 << 27
+"""The most elements of a tensor that a reference may make of a probe. In float64 that is 1 GiB, and there are several of them."""
 
 MOST_CALLS = 1000
 """So many calls of torch are followed; behind them nothing is known."""

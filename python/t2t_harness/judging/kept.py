@@ -37,7 +37,7 @@ ALIGNED = 8
 SMALL = 2 << 20
 """The size of a file that is read whole."""
 
-MOST_OF_PROBE = 1 << 30
+MOST_OF_PROBE = 1 << 28
 """The most bytes of results that are kept of a probe: they pass through the host's memory."""
 
 PACK = "small"

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, elementwise, probe_alone, probe_scaled, seeds
+from t2t_harness.cases import cases, elementwise, probe_alone, probe_scaled
 from t2t_harness.judging import comparing, oracle, otherwise, pointing, rounding, tolerance, undefined
 from t2t_harness.judging.trial import Trial
 
@@ -89,42 +88,10 @@ def beside_nan(
     return found if found is not None and found.passed else None
 
 
-FIRST = 4
-"""After so many calls with moved roundings that explain nothing of a wrong result no more are made."""
-
-
 def either_way(
     trial: Trial, case: cases.Case, name: str, judged: comparing.Judged, right: oracle.Reference
 ) -> tolerance.Comparison | None:
     """Returns the comparison in which a result is right, too, where a reference in Python has it with its own roundings moved, and decides something by that. None where the result is wrong by that, too."""
-    import torch
-
-    declaration, made, plain = trial.declaration, judged.made[name], judged.right[name]
-    is_random = seeds.is_random(declaration)
-    if not declaration.get("reference") or is_random or made.shape != plain.shape or made.dtype != plain.dtype:
-        return None
-    allowed = comparing.allowed_of(declaration, comparing.narrowest(case), name, plain)
-    is_wrong = ~close(made, plain, allowed)
-    is_open = torch.zeros_like(is_wrong)
-    for turn, other in enumerate(rounding.references(declaration, case, judged.given, trial.device), 1):
-        if name not in other or other[name].shape != plain.shape:
-            return None
-        is_open |= ~close(other[name], plain, allowed) & close(made, other[name], allowed)
-        if not (is_wrong & ~is_open).any() or (turn == FIRST and not is_open.any()):
-            break
-    if not is_open.any():
-        return None
-    # An element that may be either is as the reference has it.
-    either = replace(judged, made={**judged.made, name: plain.where(is_open, made)})
-    found = compared(trial, case, name, either, right)
-    return found if found.passed else None
-
-
-def close(one: torch.Tensor, other: torch.Tensor, allowed: tuple[float, float]) -> torch.Tensor:
-    """Returns where two results of one shape are alike, to within (atol, rtol) of the `other` where they are floating ones."""
-    import torch
-
-    if not (one.dtype.is_floating_point or one.dtype.is_complex):
-        return one == other
-    atol, rtol = allowed
-    return torch.isclose(one, other.to(one.dtype), rtol=rtol, atol=atol, equal_nan=True)
+    either = rounding.either_way(trial.declaration, case, name, judged, trial.device)
+    found = None if either is None else compared(trial, case, name, either, right)
+    return found if found is not None and found.passed else None

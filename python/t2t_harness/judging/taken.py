@@ -49,12 +49,19 @@ def shapes(right: oracle.Reference) -> Shapes:
 
 
 def is_unusual(declaration: Declaration, case: cases.Case) -> bool:
-    """Tells whether torch may have no result for `case`, or another one on a device: it has values that ops.yaml does not declare, or arguments, which may be lengths; integers, which may be indices into what the case has made shorter; or no elements."""
+    """Tells whether torch may have no result for `case`, or another one on a device: it has values that ops.yaml does not declare, or arguments, which may be lengths; integers, which may be indices into what the case has made shorter; or no elements. Of `ends`, which are values as they are declared, those that are shorter: the CPU takes long for long ones."""
     if case.kind != "edge":
         return False
     is_whole = any("int" in cases.dtype_of(one, case) for one in tensors(declaration))
     has_others = case.kwargs is not None or case.init is not None
-    return is_whole or has_others or case.values != "declared" or 0 in case.binding.values()
+    has_values = case.values != "declared" and (case.values != "ends" or is_shorter(declaration, case))
+    return is_whole or has_others or has_values or 0 in case.binding.values()
+
+
+def is_shorter(declaration: Declaration, case: cases.Case) -> bool:
+    """Tells whether a dim of `case` is shorter than in each size of the op."""
+    known = [*declaration["check_sizes"].values(), *declaration["sizes"].values()]
+    return any(length < min((size.get(dim, 0) for size in known), default=0) for dim, length in case.binding.items())
 
 
 def is_at_home(declaration: Declaration) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, elementwise
-from t2t_harness.judging import comparing, oracle, pointing
+from t2t_harness.judging import comparing, oracle, pointing, rounding
 from t2t_harness.phases import passes
 
 if TYPE_CHECKING:
@@ -63,5 +63,10 @@ def wrong(
             other_wide = None if other.oracle is None else other.oracle[name]
             beside = comparing.Judged(given, other.plain, stored)
             again = comparing.compare(declaration, case.dtype, name, beside, other_wide, whole=is_exact)
+            found = again if again.passed else found
+    if not found.passed and found.class_ == "mismatch":
+        either = rounding.either_way(declaration, case, name, judged, plain.device.type, flows)
+        if either is not None:
+            again = comparing.compare(declaration, case.dtype, name, either, wide, whole=is_exact)
             found = again if again.passed else found
     return found.message

@@ -49,6 +49,8 @@ class Tracer:
     op: Declaration
     values: str | None = None
     """Why calls are made with values, once they are."""
+    known: dict[tuple[bool, tuple[tuple[str, int], ...]], aten.Trace | None] = field(default_factory=dict)
+    """What `tried` returned, by whether that was without values, and the binding: the same lengths are asked for more than once."""
     smallest: Mapping[str, int] = field(init=False)
     """The declared size whose longest dims are the shortest."""
 
@@ -70,6 +72,12 @@ class Tracer:
 
     def tried(self, binding: Mapping[str, int]) -> aten.Trace | None:
         """Returns what the call dispatches at a `binding` that nobody declared; None where torch refuses it, or where that is more than `MOST_CALLS`."""
+        asked = self.values is None, tuple(sorted(binding.items()))
+        if asked not in self.known:
+            self.known[asked] = self._tried(binding)
+        return self.known[asked]
+
+    def _tried(self, binding: Mapping[str, int]) -> aten.Trace | None:
         try:
             if self.values is None:
                 return self._trace(binding, None, MOST_CALLS)

@@ -80,6 +80,10 @@ def test_cases_of_declared_floats_are_not_asked_for() -> None:
     assert taken.is_unusual(select(), edge(select()))
     # An argument may be a length, into which indices point.
     assert taken.is_unusual(op, edge(op, kwargs={"dim": 0}))
+    # Values as they are declared may point beyond what is shorter, and long cases take the CPU long.
+    long = replace(edge(op, values="ends"), binding={"M": 4, "N": 8193, "K": 3})
+    assert not taken.is_unusual(op, long)
+    assert taken.is_unusual(op, replace(long, binding={"M": 2, "N": 8193, "K": 3}))
 
 
 @pytest.mark.parametrize(
