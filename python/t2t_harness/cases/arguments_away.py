@@ -95,7 +95,9 @@ def of_request(request: VariantRequest, rank: int) -> Iterator[tuple[str, dict[s
         yield from with_flags(declaration, columns)
     if written is None:
         for name in arguments_known.defaulted(request):
-            if name in loose and name not in (*LEFT_ALONE, *OPEN, *DIMS):
+            # No dim is all of them, with torch's functions.
+            kept = () if declaration.get("reference") else DIMS
+            if name in loose and name not in (*LEFT_ALONE, *OPEN, *kept):
                 yield f"{WITHOUT}{name}", without(own, [name])
 
 

@@ -163,6 +163,33 @@ def _decided(source: bytes) -> tuple[float, ...]:
     return tuple(dict.fromkeys(value for value in numbers if isinstance(value, float)))
 
 
+DIVIDING = ("div", "floor_divide", "remainder", "fmod", "divmod", "true_divide", "mod")
+"""Functions that divide by their second argument, by the last part of their names."""
+
+DIVISORS = 3
+"""So many divisors of a reference are looked at."""
+
+
+def divisors(declaration: Declaration) -> list[int]:
+    """Returns the whole numbers above one by which the code of the op's reference divides something, or takes what is left; of a function of torch's none."""
+    source = reference_code.source(declaration)
+    return [] if source is None else list(_divisors(source))[:DIVISORS]
+
+
+@functools.lru_cache(64)
+def _divisors(source: bytes) -> tuple[int, ...]:
+    found: list[ast.AST] = []
+    tree = reference_code.tree(source)
+    for node in () if tree is None else ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod | ast.FloorDiv | ast.Div):
+            found.append(node.right)
+        elif isinstance(node, ast.Call) and node.args:
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            found += node.args[-1:] if str(name).removesuffix("_") in DIVIDING else []
+    values = (one.value for one in found if isinstance(one, ast.Constant))
+    return tuple(dict.fromkeys(value for value in values if type(value) is int and value > 1))
+
+
 NO_NUMBERS = ("dtype", "device", "layout", "generator", "out", "mask", "attn_mask", "bias", "weight")
 """Arguments that are no numbers where they are not none."""
 
@@ -245,6 +272,12 @@ def is_met(declaration: Declaration, name: str) -> bool:
     """Tells whether the reference of the op compares its argument `name` with what is not written down, as an input."""
     source = reference_code.source(declaration)
     return source is not None and LENGTHS in constants(source, name)
+
+
+def is_asked_for_zero(declaration: Declaration, name: str) -> bool:
+    """Tells whether the reference of the op compares its argument `name` with zero."""
+    source = reference_code.source(declaration)
+    return source is not None and any(type(one) in (int, float) and one == 0 for one in constants(source, name))
 
 
 def _of_comparison(node: ast.Compare, scope: Scope) -> Iterator[object]:

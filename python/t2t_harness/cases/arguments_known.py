@@ -99,14 +99,16 @@ def optional(declaration: Declaration) -> list[str]:
 
 
 def defaulted(request: VariantRequest) -> list[str]:
-    """Returns the arguments of the op that may be left out: those of its torch function, or those of a reference that has another value than ops.yaml and that the wrapper has a default for, too."""
+    """Returns the arguments of the op that may be left out: those of its torch function, or those of a reference that the wrapper has a default for, too, and of which that, or ops.yaml, has another value than the reference."""
     declaration = request["op"]
     found = {one.name: one.default for one in parameters(declaration) if one.has_default}
     if declaration.get("reference") is None:
         return [name for name in declaration["kwargs"] if name in found]
-    own = {one.name for one in of_wrapper(request) if one.has_default}
+    own = {one.name: one.default for one in of_wrapper(request) if one.has_default}
     return [
-        name for name, value in declaration["kwargs"].items() if name in found and name in own and found[name] != value
+        name
+        for name, value in declaration["kwargs"].items()
+        if name in found and name in own and (found[name] != value or own[name] != found[name])
     ]
 
 

@@ -207,7 +207,7 @@ def scales_away(value: object, rank: int) -> list[object]:
 
 
 def dims_away(value: object, rank: int) -> list[object]:
-    """Returns other dims than `value` of a tensor with `rank` dims: another one, the same by its other name, and the last but one; of several the first, the two ends, and all."""
+    """Returns other dims than `value` of a tensor with `rank` dims: another one, the same by its other name, the last but one, and each that is none of these; of several the first, the two ends, and all."""
     found: list[object] = []
     if isinstance(value, list):
         gap = [[0, rank - 1]] if rank > 2 and value != [-rank, -1] else []
@@ -216,4 +216,6 @@ def dims_away(value: object, rank: int) -> list[object]:
         found = [0, -1]
     elif isinstance(value, int) and rank > 1:
         found = [0 if value in (-1, rank - 1) else -1, value + rank if value < 0 else value - rank, -2]
+        places = {one % rank for one in (value, *found) if isinstance(one, int)}
+        found += [place for place in range(rank) if place not in places]
     return [one for place, one in enumerate(found) if one != value and one not in found[:place]]

@@ -105,5 +105,5 @@ def _own_block(dim: str, constants: Mapping[str, int]) -> int | None:
 
 
 def _names(dim: str) -> Sequence[str]:
-    forms = ("BLOCK_{}", "BLOCK_SIZE_{}", "BLOCK{}", "{}_BLOCK", "BLOCK_{}_SIZE", "TILE_{}", "TILE_SIZE_{}", "{}")
+    forms = "BLOCK_{} BLOCK_SIZE_{} BLOCK{} {}_BLOCK BLOCK_{}_SIZE TILE_{} TILE_SIZE_{} {} B{} B_{}".split()
     return [form.format(dim) for form in forms]

@@ -12,6 +12,7 @@ from t2t_harness.cases import (
     declared_inputs,
     drawing,
     probe_alone,
+    probe_coarse,
     probe_hidden,
     probe_indices,
     probe_scaled,
@@ -76,12 +77,8 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
     if case.values == probe_alone.OPPOSED and case.of is not None:
         for sign, name in zip((-1, 1), case.of.split(cases.JOINED), strict=True):
             dense[name] = unusual.far(dense[name], sign)
-    if case.values == probe_alone.COARSE:
-        named = [given for given in present if cases.random_floats(given, case.dtype)]
-        made = unusual.coarse([dense[given["name"]] for given in named])
-        dense |= {
-            given["name"]: declared_inputs.within(given, case, one) for given, one in zip(named, made, strict=True)
-        }
+    if case.values == probe_coarse.COARSE:
+        dense |= probe_coarse.with_coarse(declaration, case, dense)
     if case.values in probe_hidden.SHOWN:
         dense |= probe_hidden.with_hidden(declaration, case, dense)
     if case.values == probe_scaled.SCALED:
@@ -156,7 +153,7 @@ def _with_special(values: torch.Tensor) -> torch.Tensor:
         (1, 0, "nan"),
         (2, width - 1, "inf"),
         (3, slice(min(2, width // 2), width), "-inf"),
-        (4, width - 1, "nan"),
+        (4, width - 1, "-nan"),
         (5, width // 2, "nan"),
         (6, 0, "inf"),
         (6, width - 1, "-inf"),

@@ -25,6 +25,7 @@ SPECIAL = {
     "eighths": "eighths",
     "coarse": "small multiples of a number in all inputs",
     "one-nan": "one NaN",
+    "first-nan": "NaN in the first place",
     "one-inf": "one infinity",
     "one-negative-inf": "one minus infinity",
     "runs": "each value three times in a row",

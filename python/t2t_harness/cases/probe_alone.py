@@ -29,14 +29,14 @@ ONLY = "only"
 NUMBERS = {"one-nan": "nan", "one-inf": "inf", "one-negative-inf": "-inf"}
 """Kind of values → what it is called."""
 
+FIRST = "first-nan"
+"""The values of an input whose first place is NaN."""
+
+FIRSTS = 3
+"""So many inputs have it, each in a case of its own."""
+
 OPPOSED = "opposed"
 """What a case is called, and the values, of two inputs of other signs."""
-
-COARSE = "coarse"
-"""What a case is called, and the values, of inputs that are all small multiples of a number."""
-
-MANY = (31, 11, 3)
-"""Lengths there, from the last dim on: few pairs are equal by chance."""
 
 PRODUCTS = 3
 """So many inputs are looked at for two that are multiplied."""
@@ -57,8 +57,8 @@ def alone(declaration: Declaration, limit: int) -> Iterator[Case]:
     yield from expanded(declaration)
     yield from zero(declaration)
     yield from number(declaration)
+    yield from first(declaration)
     yield from opposed(declaration)
-    yield from coarse(declaration)
     yield from square(declaration, limit)
     yield from apart(declaration)
 
@@ -111,6 +111,16 @@ def number(declaration: Declaration) -> Iterator[Case]:
         yield replace(probing.forward(declaration, found), has_own_budget=True)
 
 
+def first(declaration: Declaration) -> Iterator[Case]:
+    """Yields, where there are integers that may point into floating inputs, cases in which the first place of one of these is NaN: lanes that a mask leaves out often read it, and multiply it by zero."""
+    floating = [given for given in tensors(declaration) if given["name"] in probing.of_values(declaration)]
+    points = any("int" in str(given["dtype"]) and given["shape"] for given in tensors(declaration))
+    for given in floating[:FIRSTS] if points and declaration.get("reference") else ():
+        word = f"{ONLY}[{given['name']}=first]"
+        found = probing.probe(declaration, word, probing.tiny(declaration), values=FIRST, of=given["name"])
+        yield replace(probing.forward(declaration, found), has_own_budget=True)
+
+
 def opposed(declaration: Declaration) -> Iterator[Case]:
     """Yields a case in which the first of two inputs that have a dim in common, as of a product, is below zero throughout and the other above it: what keeps the largest of some sums of products may begin with zero."""
     if elementwise.shows_anywhere(declaration):
@@ -125,15 +135,6 @@ def opposed(declaration: Declaration) -> Iterator[Case]:
             found = probing.probe(declaration, f"{OPPOSED}[{both}]", small, values=OPPOSED, of=both)
             yield replace(probing.forward(declaration, found), has_own_budget=True)
             return
-
-
-def coarse(declaration: Declaration) -> Iterator[Case]:
-    """Yields, for a reference in Python, a case in which all floating inputs are multiples of one number each: what is computed of some, as a distance or an overlap, is equal to that of others, or to an argument, and is decided there. Nothing is rounded, so that it has one value."""
-    if declaration.get("reference") and not declaration.get("random") and probing.of_values(declaration):
-        found = probing.probe(
-            declaration, f"{COARSE}[all]", probing.rows(declaration, MANY), values=COARSE, of=cases.ALL
-        )
-        yield replace(probing.forward(declaration, found), has_own_budget=True)
 
 
 def square(declaration: Declaration, limit: int) -> Iterator[Case]:

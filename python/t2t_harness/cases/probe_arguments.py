@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -173,16 +174,24 @@ def odd_ones(declaration: Declaration, changed: Mapping[str, object]) -> set[str
 
 
 def divided(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, object]) -> dict[str, int]:
-    """Returns `binding` for a whole number that has another value: dims whose lengths torch takes in multiples of the declared one have multiples of the other."""
+    """Returns `binding` for a whole number that has another value: dims whose lengths torch takes in multiples of the declared one, and those that a shape multiplies by it, as `2*H`, have multiples of the other."""
     lengths, known = dict(binding), bindings.taken(declaration)
+    shaped = [str(length) for given in tensors(declaration) for length in given["shape"]]
     for name, declared in declaration["kwargs"].items():
         other = changed.get(name)
         if type(declared) is not int or type(other) is not int or declared < 2 or other < 1 or other == declared:
             continue
-        for dim, one in known.items():
-            if one["step"] == declared and dim in lengths:
-                lengths[dim] = -(-lengths[dim] // other) * other
+        stepped = {dim for dim, one in known.items() if one["step"] == declared}
+        stepped |= {dim for one in shaped for dim in multiplied_by(one, declared)}
+        for dim in stepped & lengths.keys():
+            lengths[dim] = -(-lengths[dim] // other) * other
     return lengths
+
+
+def multiplied_by(length: str, number: int) -> list[str]:
+    """Returns the dim of a shape's expression that is a dim times that number, in either order; nothing of any other expression."""
+    found = re.fullmatch(rf"\s*(?:{number}\s*\*\s*([A-Za-z_]\w*)|([A-Za-z_]\w*)\s*\*\s*{number})\s*", length)
+    return [] if found is None else [one for one in found.groups() if one]
 
 
 def left_out(declaration: Declaration, changed: Mapping[str, object]) -> set[str]:

@@ -126,7 +126,20 @@ def planted_in(
         if known is not None and known.stop - known.start > WIDE:
             ends = [*([0] if known.start < 0 < known.stop else []), known[0], known[-1]]
             found += [one for one in ends if one not in found]
+        if known is not None:
+            found += [one for one in at_divisors(declaration) if one in known and one not in found]
     return found
+
+
+def at_divisors(declaration: Declaration) -> list[int]:
+    """Returns the numbers at which what a reference divides leaves nothing: the divisors of its code, of both signs, and those less a whole number among the arguments, which may be added before."""
+    own = [value for value in (declaration.get("kwargs") or {}).values() if type(value) is int]
+    both = [sign * one for one in arguments_compared.divisors(declaration) for sign in (1, -1)]
+    return [one - away for away in (0, *own[:DIVIDED]) for one in both]
+
+
+DIVIDED = 2
+"""So many arguments may be added before a division."""
 
 
 def ties(declaration: Declaration) -> dict[str, str]:

@@ -8,7 +8,16 @@ from dataclasses import replace
 from itertools import chain, islice, product, zip_longest
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_known, bindings, cases, elementwise, probe_values, probing, seeds
+from t2t_harness.cases import (
+    arguments_compared,
+    arguments_known,
+    bindings,
+    cases,
+    elementwise,
+    probe_values,
+    probing,
+    seeds,
+)
 from t2t_harness.cases.cases import Case
 
 if TYPE_CHECKING:
@@ -87,6 +96,30 @@ def beside(declaration: Declaration, others: Sequence[Case], limit: int) -> Iter
     yield from halves(declaration, others)
     yield from in_blocks(declaration, others, limit)
     yield from at_declared(declaration, others)
+    yield from by_zero(declaration, others)
+
+
+def by_zero(declaration: Declaration, others: Sequence[Case]) -> Iterator[Case]:
+    """Yields, of the cases `others` in which a number is zero that the reference compares with zero, the first ones with NaN and infinities in each further floating input: what is left out then may have no value, and zero times that is none."""
+    floating = probing.of_values(declaration)[1:]
+    if SPECIAL in cases.edges_off(declaration) or probing.hides(declaration) or seeds.is_random(declaration):
+        return
+    zeros = [
+        case
+        for name, value, case in changes(declaration, others)
+        if probing.is_plain(value) and value == 0 and arguments_compared.is_asked_for_zero(declaration, name)
+    ]
+    for case in zeros[:ZEROS]:
+        for name in floating[:FURTHER_INPUTS]:
+            found = replace(meeting(case, name, SPECIAL), has_own_budget=True)
+            yield probing.forward(declaration, found)
+
+
+ZEROS = 2
+"""So many arguments that are zero meet NaN."""
+
+FURTHER_INPUTS = 3
+"""In so many inputs."""
 
 
 def at_declared(declaration: Declaration, others: Sequence[Case]) -> Iterator[Case]:

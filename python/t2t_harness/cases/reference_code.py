@@ -47,6 +47,21 @@ def _names_called(code: bytes) -> frozenset[str]:
     )
 
 
+def writes_nan(declaration: Declaration) -> bool:
+    """Tells whether the function of the reference, or a method of its class, has a NaN in its own code: it says where there is no value."""
+    reference, code = declaration.get("reference"), source(declaration)
+    return reference is not None and code is not None and _writes_nan(code, reference["name"])
+
+
+@functools.lru_cache(64)
+def _writes_nan(code: bytes, of: str) -> bool:
+    nodes = (node for function in functions(code, of, CALLED) for node in ast.walk(function))
+    return any(
+        "nan" in (getattr(node, "attr", None), getattr(node, "id", None), str(getattr(node, "value", "")).lower())
+        for node in nodes
+    )
+
+
 @functools.lru_cache(64)
 def tree(code: bytes) -> ast.Module | None:
     """Returns the syntax tree of a file, which nobody changes; None of one that does not parse."""

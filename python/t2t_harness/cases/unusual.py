@@ -125,6 +125,13 @@ def one_of(number: float) -> Callable[[torch.Tensor], torch.Tensor]:
     return put
 
 
+def first(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` with NaN in the place of the first one, of several dims of all that have the first place along the first: what is read for lanes that a mask leaves out is often that."""
+    changed = values.clone()
+    changed[:1] = math.nan
+    return changed
+
+
 def nothing(values: torch.Tensor) -> torch.Tensor:
     """Returns zeros."""
     import torch
@@ -140,15 +147,6 @@ def far(values: torch.Tensor, sign: int) -> torch.Tensor:
 def eighths(values: torch.Tensor) -> torch.Tensor:
     """Returns `values` rounded to eighths, of which some lie in the middle of two whole numbers, also once they are divided by a tenth or a twentieth."""
     return values.double().mul(8).round().div(8).to(values.dtype)
-
-
-def coarse(values: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Returns floating `values` as multiples of one power of two, of which the largest of all is two, three or four: sums, differences and products of some are equal, and exact."""
-    most = max((float(one.double().abs().amax()) for one in values if one.numel() > 0), default=0.0)
-    if not 0 < most < math.inf:
-        return list(values)
-    step = 2.0 ** math.floor(math.log2(most / 2))
-    return [one.double().div(step).round().mul(step).to(one.dtype) for one in values]
 
 
 def ends(values: torch.Tensor) -> torch.Tensor:
@@ -353,6 +351,7 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "one-nan": one_of(math.nan),
     "one-inf": one_of(math.inf),
     "one-negative-inf": one_of(-math.inf),
+    "first-nan": first,
     "eighths": eighths,
     "ends": ends,
     "late": late,

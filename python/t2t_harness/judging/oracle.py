@@ -57,6 +57,9 @@ class Refused(Exception):
     """torch itself raises on this case; its exception is the cause."""
 
 
+ASKING = "`requires_grad: true` on the inputs that have a gradient asks for theirs alone"
+"""What helps where an input has none."""
+
 Flows = Callable[[Sequence[object], "Case"], "dict[int, torch.Tensor]"]
 """Returns the gradients that flow into outputs in a case, by position."""
 
@@ -84,7 +87,8 @@ def reference(
     except Exception as error:
         if is_own(error):
             raise
-        raise Refused(f"torch refuses: {type(error).__name__}: {error}") from error
+        hint = f"; {ASKING}" if declaration["backward"] and "differentiable" in str(error) else ""
+        raise Refused(f"torch refuses: {type(error).__name__}: {str(error).removesuffix('.')}{hint}") from error
     if seeds.is_random(declaration):
         return plain
     exact, wide_kwargs = in_float64(declaration, case, kwargs)
@@ -182,7 +186,8 @@ def slack(
             return None
         for name, value in right.oracle.items():
             if value.dtype.is_floating_point and name in other:
-                changed = growth * (other[name] - value).abs()
+                # torch does not subtract types of 8 bits.
+                changed = growth * (other[name].double() - value.double()).abs()
                 found[name] = changed if name not in found else changed.maximum(found[name])
     return found
 

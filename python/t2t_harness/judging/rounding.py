@@ -107,7 +107,7 @@ def nudged(value: torch.Tensor, generator: torch.Generator, direction: float | N
 
 
 def with_others(made: Any, exact: Any, moved: Any, nudged: Change) -> Any:
-    """Returns `made`, a tensor or several, with a moved number in the place of each that is not exact."""
+    """Returns `made`, a tensor or several, with a moved number in the place of each that is not exact, and a zero of either sign in that of each zero."""
     import torch
 
     if not isinstance(made, torch.Tensor):
@@ -115,7 +115,9 @@ def with_others(made: Any, exact: Any, moved: Any, nudged: Change) -> Any:
     if made.dtype != torch.float32 or exact.dtype != torch.float64 or exact.shape != made.shape:
         return made
     is_exact = (made.double() == exact) | ~exact.isfinite() | ~moved.isfinite()
-    return made.where(is_exact, nudged(moved).float())
+    # A sum that is zero has either sign, by the order of what it is of.
+    zero = torch.zeros_like(made).copysign((nudged(torch.ones_like(exact)) - 1).float())
+    return made.where(is_exact, nudged(moved).float()).where(made != 0, zero)
 
 
 def holds_single(made: Any) -> bool:
@@ -166,5 +168,7 @@ def close(one: torch.Tensor, other: torch.Tensor, allowed: tuple[float, float]) 
 
     if not (one.dtype.is_floating_point or one.dtype.is_complex):
         return one == other
+    if one.dtype.itemsize == 1:
+        one, other = one.float(), other.float()
     atol, rtol = allowed
     return torch.isclose(one, other.to(one.dtype), rtol=rtol, atol=atol, equal_nan=True)

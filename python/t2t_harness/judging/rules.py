@@ -9,7 +9,7 @@ import contextlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, elementwise, probe_alone, probe_scaled
+from t2t_harness.cases import cases, elementwise, probe_coarse, probe_scaled
 from t2t_harness.judging import comparing, oracle, otherwise, pointing, rounding, tolerance, undefined
 from t2t_harness.judging.trial import Trial
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from t2t_harness.boundary.documents import Declaration
 
-DECIDING = ("zeros", "ties", cases.PLANTED, probe_scaled.SCALED, probe_alone.COARSE)
+DECIDING = ("zeros", "ties", cases.PLANTED, probe_scaled.SCALED, probe_coarse.COARSE)
 """Values that are numbers of few bits, between which a kernel has to decide: what their last bits are worth says nothing."""
 
 NEAR_ZERO = ("declared", "ends", "small", "denormal", "extreme")

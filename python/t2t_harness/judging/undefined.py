@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, probe_hidden
+from t2t_harness.cases import cases, probe_hidden, reference_code
 from t2t_harness.judging import comparing, oracle
 from t2t_harness.op import module_state
 
@@ -54,6 +54,9 @@ def known(
         return None
     if made.shape != plain.shape or not (where := plain.isnan() & ~made.isnan()).any():
         return None
+    if reference_code.writes_nan(declaration) and _is_finite(judged.given):
+        # It says where there is no value, as where a window holds too few.
+        return None
     try:
         one, low, high = (
             oracle.reference(declaration, case, _numbered(judged.given, number), device)
@@ -61,7 +64,8 @@ def known(
         )
         anything = where & one.plain[name].isnan()
         # An infinity hides a larger number, as it does in a maximum, and no NaN.
-        same = where & (low.plain[name] == high.plain[name]) & high.plain[name].isfinite()
+        least, most = (one.float() if one.dtype.itemsize == 1 else one for one in (low.plain[name], high.plain[name]))
+        same = where & (least == most) & most.isfinite()
     except (oracle.Refused, KeyError):
         return None
     if not (anything | same).any():
@@ -71,6 +75,11 @@ def known(
         wide = {**wide, name: high.oracle[name].where(same, wide[name])}
     number = replace(right, plain={**right.plain, name: high.plain[name].where(same, plain)}, oracle=wide)
     return _but(replace(judged, right=number.plain), name, anything), number
+
+
+def _is_finite(given: Mapping[str, torch.Tensor]) -> bool:
+    floating = (value for value in given.values() if value.dtype.is_floating_point)
+    return all(bool((value.float() if value.dtype.itemsize == 1 else value).isfinite().all()) for value in floating)
 
 
 def _but(judged: comparing.Judged, name: str, where: torch.Tensor) -> comparing.Judged:

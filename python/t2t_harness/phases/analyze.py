@@ -110,6 +110,7 @@ def analysis(op: Declaration, catalogue: Catalogue, tracer: Tracer) -> Analysis:
         raise Unfit(None) from reason
     entry: Entry = {} if op["torch"] is None else _catalogue_entry(op["torch"], catalogue)
     traces = {name: tracer.at(binding, name) for name, binding in op["sizes"].items()}
+    tracer.require_taken()
     first = next(iter(traces.values()))
     if first.blocked is not None and tracer.values is None:
         tracer.require_tensors()

@@ -37,7 +37,8 @@ def update(bench: Bench, case: cases.Case, given: dict[str, torch.Tensor]) -> No
 def call_between(bench: Bench, case: cases.Case, device: str, label: str, wrapper: Entry) -> None:
     """Calls the wrapper, of a class the same instance, on other inputs: a forward pass that keeps what its backward pass needs where the next call writes shows by that."""
     other = inputs.make_inputs(bench.request["op"], replace(case, seed=case.seed + BETWEEN), device)
-    again, args, kwargs = arranged(bench, case, autograd.with_gradients(other), label, wrapper)
+    asking = autograd.with_gradients(other, cases.asking(bench.request["op"], case))
+    again, args, kwargs = arranged(bench, case, asking, label, wrapper)
     with stage.pretending(bench.lane):
         again(*args, **kwargs)
         bench.finish()

@@ -99,6 +99,18 @@ class Tracer:
         except Exception:
             return
 
+    def require_taken(self) -> None:
+        """Raises `Unfit` where a function of torch refuses the call with values for its arguments, which it does not always look at without values: a dim that there is none of. What a reference asks of values is its own."""
+        if self.op.get("reference") is not None:
+            return
+        try:
+            valueless.call(self.op, self.smallest, self.dtype, MOST_CALLS)
+        except (IndexError, TypeError) as refusal:
+            size = next(name for name, binding in self.op["sizes"].items() if binding == self.smallest)
+            raise Unfit(size) from refusal
+        except Exception:
+            return
+
     @property
     def dtype(self) -> str:
         """Returns the dtype of the calls."""

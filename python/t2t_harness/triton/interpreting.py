@@ -380,7 +380,7 @@ def complete_operations(interpreter: Any) -> None:
         raise lacking.Lacking("inline assembly (inline_asm)")
 
     def clamp(self: Any, value: Any, low: Any, high: Any, propagates: Any) -> Any:
-        if propagates == language.PropagateNan.ALL.value:
+        if propagates == language.PropagateNan.ALL:
             return self.ternary_op(value, low, high, np.clip)
         return self.ternary_op(value, low, high, lambda x, least, most: np.fmin(np.fmax(x, least), most))
 

@@ -728,6 +728,8 @@ def test_an_expanded_tensor_has_its_own_elements_only() -> None:
         ("torch.add", {"a": MN}, {}, "TypeError", "add()"),
         ("torch.matmul", {"input": MN, "other": MN}, {}, "RuntimeError", "48x80"),
         ("torch.sum", {"input": MN}, {"dim": 7}, "IndexError", "range"),
+        # Without values torch does not look at it.
+        (F + "softmax", {"input": MN}, {"dim": 5}, "IndexError", "range"),
         ("torch.nothing_of_the_kind", {"input": MN}, {}, "LookupError", "torch.nothing_of_the_kind"),
         ("torch.nn.Softmax", {"input": MN}, {}, "LookupError", "not a function"),
     ],

@@ -431,15 +431,16 @@ def nan_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
     tl.store(out_ptr + i, tl.maximum(x, 0.0))
     tl.store(out_ptr + BLOCK + i, tl.maximum(x, 0.0, propagate_nan=tl.PropagateNan.ALL))
     tl.store(out_ptr + 2 * BLOCK + i, tl.clamp(x, 0.0, 1.0))
+    tl.store(out_ptr + 3 * BLOCK + i, tl.clamp(x, 0.0, 1.0, propagate_nan=tl.PropagateNan.ALL))
 
 
 @case
 def the_greater_of_nan_and_a_number_is_the_number() -> None:
-    x, out = values(), torch.empty(3 * SIZE)
+    x, out = values(), torch.empty(4 * SIZE)
     x[3] = float("nan")
     nan_kernel[(1,)](x, out, BLOCK=SIZE)
     plain = x.nan_to_num(0.0)
-    same(out, torch.cat([plain.relu(), x.relu(), plain.clamp(0, 1)]))
+    same(out, torch.cat([plain.relu(), x.relu(), plain.clamp(0, 1), x.clamp(0, 1)]))
 
 
 @triton.jit

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from checks import declared, require_passed, require_rejected, tensor
 
-from t2t_harness.cases import cases, inputs, probe_alone
+from t2t_harness.cases import cases, inputs, probe_coarse
 from t2t_harness.judging import oracle, rounding
 
 REFERENCE = """
@@ -112,7 +112,7 @@ def test_a_sum_in_another_order_may_round_the_other_way(tmp_path: Path) -> None:
 
 def test_exact_numbers_decide_one_way(tmp_path: Path) -> None:
     own = near(tmp_path)
-    (case,) = probe_alone.coarse(own)
+    (case,) = probe_coarse.coarse(own, [])
     given = inputs.make_inputs(own, case)
     right = oracle.reference(own, case, given).plain["0"]
     distances = (given["centers"][:, None] - given["points"]).square().sum(-1)
