@@ -22,7 +22,7 @@ use t2t_store::store::leftovers;
 
 use super::error::CliError;
 use super::plan::plans;
-use super::{Common, ReportFormat, context, streams};
+use super::{Common, ReportFormat, context, outputs, streams};
 use crate::session::Session;
 
 mod words;
@@ -306,6 +306,7 @@ fn export(arguments: &ExportArguments) -> Result<u8, CliError> {
     let artifacts = if arguments.without_ir { Artifacts::WithoutIr } else { Artifacts::All };
     let unwritable = || format!("cannot write `{}`", arguments.file.display());
     let place = context::absolute(&arguments.file);
+    outputs::may_be_replaced(&place, "the results", &[archive::MAGIC])?;
     let (mut draft, _noted) =
         fs::Draft::start(&place, |draft| leftovers::note(&cache, draft)).with_context(unwritable)?;
     let packed = archive::pack(&Cas::open(&cache), &records, artifacts, &mut draft).with_context(unwritable)?;

@@ -216,8 +216,9 @@ pub(crate) fn warn_of(published: &Published, session: &Session) {
         say(&format!("warning: {}; it counts as unsigned", relative(objection)));
     }
     if published.facts.is_none() && session.inventory.device.driver.is_none() {
-        let place = published.place.display().to_string();
-        say(&format!("warning: `{}` has no `device.json` that can be read: the driver is not known", relative(&place)));
+        let place = relative(&published.place.display().to_string());
+        let what = if published.place.is_dir() { "has no `device.json` that can be read" } else { "is not there" };
+        say(&format!("warning: `{place}` {what}: the driver is not known"));
     }
 }
 

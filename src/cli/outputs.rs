@@ -142,7 +142,7 @@ fn open_junit(path: &Path) -> Result<PathBuf, CliError> {
 
 fn open_events(path: &Path, arguments: &BuildArguments) -> Result<(Events<File>, PathBuf), CliError> {
     let path = context::absolute(path);
-    may_be_replaced(&path, "the events")?;
+    may_be_replaced(&path, "the events", OF_BUILD)?;
     let file = fs::open_to_write(&path).map_err(|error| unfit(&path, "the events", &error.to_string()))?;
     Ok((Events::start(file, &arguments.targets.written(), now()), path))
 }
@@ -154,26 +154,33 @@ fn made(path: &Path, empty: &[u8], what: &str) -> Result<PathBuf, CliError> {
     if path.exists() && !path.is_file() {
         return Err(unfit(&path, what, "it is no file"));
     }
-    may_be_replaced(&path, what)?;
+    may_be_replaced(&path, what, OF_BUILD)?;
     fs::write(&path, empty).map_err(|error| unfit(&path, what, &error.to_string()))?;
     Ok(path)
 }
 
-/// Fails where a file begins as none of these outputs does, which are XML and JSON: it is an `ops.yaml` or a kernel whose name was written in the wrong place.
-fn may_be_replaced(path: &Path, what: &str) -> Result<(), CliError> {
+/// How the files of a build begin, which are XML and JSON.
+const OF_BUILD: &[&str] = &["<", "{", "["];
+
+/// How a page or a picture begins.
+pub(super) const MARKUP: &[&str] = &["<"];
+
+/// Fails where a file has something in it that begins as none of what is written there: it is an `ops.yaml` or a kernel whose name was written in the wrong place.
+pub(super) fn may_be_replaced(path: &Path, what: &str, begins: &[&str]) -> Result<(), CliError> {
     // A pipe that is opened to be read would wait for a writer.
     if !path.is_file() {
         return Ok(());
     }
-    let mut first = [0];
-    let read = File::open(path).and_then(|mut file| file.read(&mut first));
-    match read {
-        Ok(1) if !b"<{[".contains(&first[0]) => Err(CliError::misuse(
+    let longest = begins.iter().map(|begin| begin.len()).max().unwrap_or_default();
+    let mut first = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(longest as u64).read_to_end(&mut first));
+    if read.is_ok() && !first.is_empty() && !begins.iter().any(|begin| first.starts_with(begin.as_bytes())) {
+        return Err(CliError::misuse(
             format!("cannot write {what} to `{}`: something else is in it", path.display()),
             "name another file, or remove that one first",
-        )),
-        _ => Ok(()),
+        ));
     }
+    Ok(())
 }
 
 fn unfit(path: &Path, what: &str, why: &str) -> CliError {

@@ -13,7 +13,7 @@ use t2t_store::fs;
 use t2t_store::results::{self, Published};
 
 use super::error::CliError;
-use super::{context, streams};
+use super::{context, outputs, streams};
 
 /// How much of a commit's hash is shown.
 const SHORT: usize = 10;
@@ -37,9 +37,12 @@ pub(crate) fn picture(device: &str, out: Option<&Path>) -> Result<u8, CliError> 
     }
     let drawn = speedups::svg(&title(&published, device), &ops).map_err(anyhow::Error::new)?;
     match out {
-        Some(file) => fs::write(file, drawn.as_bytes()).map_err(|error| {
-            CliError::misuse(format!("cannot write `{}`: {error}", file.display()), "name another file")
-        })?,
+        Some(file) => {
+            outputs::may_be_replaced(file, "the picture", outputs::MARKUP)?;
+            fs::write(file, drawn.as_bytes()).map_err(|error| {
+                CliError::misuse(format!("cannot write `{}`: {error}", file.display()), "name another file")
+            })?;
+        }
         None => streams::print(&drawn),
     }
     Ok(0)

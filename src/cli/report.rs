@@ -8,7 +8,7 @@ use t2t_store::fs;
 use self::made::Made;
 use super::arguments::ReportArguments;
 use super::error::CliError;
-use super::{Common, context, streams};
+use super::{Common, context, outputs, streams};
 
 mod documents;
 mod gathered;
@@ -44,6 +44,7 @@ fn write(common: &Common, arguments: &ReportArguments) -> Result<u8, CliError> {
     if file.exists() && !file.is_file() {
         return Err(unfit("it is no file"));
     }
+    outputs::may_be_replaced(&file, "the page", outputs::MARKUP)?;
     fs::write(&file, text.as_bytes()).map_err(|error| unfit(&error.to_string()))?;
     streams::print(&format!("{}: {}, {} KB\n", file.display(), count(ops), text.len().div_ceil(1000)));
     Ok(0)

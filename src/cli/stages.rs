@@ -14,7 +14,7 @@ use t2t_store::fs;
 
 use super::error::CliError;
 use super::inspect::{Compiled, Kernels, about};
-use super::{Common, context, script, streams};
+use super::{Common, context, outputs, script, streams};
 
 /// Compiles kernels with the lines of their source.
 const SCRIPT: &str = include_str!("stages.py");
@@ -53,6 +53,7 @@ pub(crate) fn write(
     if file.exists() && !file.is_file() {
         return Err(unfit("it is no file"));
     }
+    outputs::may_be_replaced(&file, "the page", outputs::MARKUP)?;
     fs::write(&file, text.as_bytes()).map_err(|error| unfit(&error.to_string()))?;
     let count = if shown.len() == 1 { "1 kernel".to_owned() } else { format!("{} kernels", shown.len()) };
     streams::print(&format!("{}: {count}, {} KB\n", file.display(), text.len().div_ceil(1000)));

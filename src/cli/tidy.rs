@@ -1,14 +1,18 @@
 //! `t2t clean`: removes what t2t made, and nothing else.
 #![expect(clippy::disallowed_methods, reason = "the command line owns the standard streams")]
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
+use t2t_model::digest::Digest;
 use t2t_store::fs;
+use t2t_store::store::cas::Cas;
 use t2t_store::store::leftovers;
 
 use super::error::CliError;
 use super::{cache, context, streams};
+use crate::engine::local;
 
 /// What is removed.
 #[derive(Debug, Clone, Copy)]
@@ -44,18 +48,21 @@ pub(crate) fn clean(what: What, ask: Ask) -> Result<u8, CliError> {
             return Ok(0);
         }
     }
+    let kept = if matches!(what, What::Logs) { own(&root)? } else { BTreeSet::new() };
     let folders: Vec<&Path> = folders.iter().map(PathBuf::as_path).collect();
-    remove_all(&folders, &root.join("cache")).map_err(|error| CliError::machine(format!("cannot remove {error}")))?;
+    remove_all(&folders, &root.join("cache"), &kept)
+        .map_err(|error| CliError::machine(format!("cannot remove {error}")))?;
     Ok(0)
 }
 
 /// Moves what t2t made in `folders` aside, then removes it. Who looks meanwhile sees each thing as it was or not at all, and after a kill the next build removes what lies
 /// aside. Fails with the place and the cause.
-fn remove_all(folders: &[&Path], cache: &Path) -> io::Result<()> {
+fn remove_all(folders: &[&Path], cache: &Path, kept: &BTreeSet<String>) -> io::Result<()> {
     leftovers::sweep_scratch(cache);
     let aside = leftovers::folder_of(cache, std::process::id());
     for (number, folder) in folders.iter().enumerate() {
-        for name in in_order(made(folder)).filter(|name| *folder != cache || name != leftovers::SCRATCH) {
+        let is_kept = |name: &String| if *folder == cache { name == leftovers::SCRATCH } else { kept.contains(name) };
+        for name in in_order(made(folder)).filter(|name| !is_kept(name)) {
             let path = folder.join(&name);
             // What lies on another file system is removed where it is.
             let moved = fs::rename(&path, &aside.join(format!("{number}-{name}")));
@@ -68,6 +75,37 @@ fn remove_all(folders: &[&Path], cache: &Path) -> io::Result<()> {
     }
     Ok(())
 }
+
+/// Returns what lies in `logs/` and is somebody's own, which stays; an edited log is kept as a build keeps it before that puts it back. Says so of both.
+fn own(root: &Path) -> Result<BTreeSet<String>, CliError> {
+    let (logs, cas) = (root.join(local::LOGS), Cas::open(&root.join("cache")));
+    let mut kept = BTreeSet::new();
+    for name in made(&logs) {
+        let file = logs.join(&name);
+        let is_log = local::op_of_log(&name).is_some() || local::SUMMARY == format!("{}/{name}", local::LOGS);
+        if MADE.contains(&name.as_str()) {
+            continue;
+        }
+        if !is_log || !file.is_file() {
+            streams::say(&format!("note: logs/{name} stays: t2t did not make it"));
+            kept.insert(name);
+            continue;
+        }
+        let failed = |error: io::Error| CliError::machine(format!("cannot keep `logs/{name}`: {error}"));
+        let bytes = fs::read(&file).map_err(failed)?;
+        let digest = Digest::of(&bytes);
+        if cas.is_whole(digest).is_ok_and(|whole| whole == Some(true)) {
+            continue;
+        }
+        let aside = format!("cache/replaced/{}-{name}", digest.short());
+        fs::write(&root.join(&aside), &bytes).map_err(failed)?;
+        streams::say(&format!("note: logs/{name} is not as t2t wrote it, and is kept in {aside}"));
+    }
+    Ok(kept)
+}
+
+/// What commands leave in `logs/` beside logs.
+const MADE: [&str; 3] = ["report.html", "repro", "sweep"];
 
 /// Puts the journal first: no record may be left whose blobs are gone.
 fn in_order(names: impl Iterator<Item = String>) -> impl Iterator<Item = String> {

@@ -121,7 +121,7 @@ impl Run<'_, '_> {
         self.count_tokens(performed);
         match (self.changed_meanwhile(&running, performed), running.index) {
             (Some(path), Some(index)) if !self.control.is_controlled() => {
-                self.commit(index, &Performed::lost(format!("`{path}` changed while it ran")))
+                self.commit(index, &Performed::lost(format!("`{path}` changed while it ran: run `t2t build` again")))
             }
             (Some(path), _) => {
                 let (target, lane) = (running.action.target().clone(), running.lane);

@@ -9,6 +9,8 @@ use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, Te
 use t2t_model::action::Target;
 use t2t_model::foreign::xml;
 
+use super::lines::gist;
+
 /// An action as a test case.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Case {
@@ -117,9 +119,7 @@ fn status(verdict: &Verdict) -> TestCaseStatus {
     match verdict {
         Verdict::Passed => TestCaseStatus::success(),
         Verdict::Failure { class, message, text } => problem(NonSuccessKind::Failure, class, message, text),
-        Verdict::Error { kind, message } => {
-            problem(NonSuccessKind::Error, kind, message.lines().next().unwrap_or_default(), message)
-        }
+        Verdict::Error { kind, message } => problem(NonSuccessKind::Error, kind, gist(message), message),
         Verdict::Skipped { reason } => {
             let mut skipped = TestCaseStatus::skipped();
             skipped.set_message(xml(reason));

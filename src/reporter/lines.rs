@@ -47,9 +47,7 @@ impl Lines {
     pub(crate) fn failure_again(self, event: &Event) -> Option<String> {
         let (target, text) = match event {
             Event::Failure { target, fault, .. } => (target, format!("{}: {}", fault.class, fault.message)),
-            Event::ActionLost { target, reason, .. } => {
-                (target, format!("lost: {}", reason.lines().next().unwrap_or_default()))
-            }
+            Event::ActionLost { target, reason, .. } => (target, format!("lost: {}", gist(reason))),
             _ => return None,
         };
         let word = self.painted(Style::new().red().bold(), "failed");
@@ -216,4 +214,12 @@ fn device_words(lane: &str, used: Use) -> String {
 
 fn slot_words(lane: &str, slots: usize) -> String {
     if slots == 1 { lane.to_owned() } else { format!("{lane} ×{slots}") }
+}
+
+/// Returns the line of a reason that says most of it: of a traceback of Python the last one that begins a line, with the exception, else the first.
+pub(super) fn gist(reason: &str) -> &str {
+    let mut lines = reason.lines();
+    let first = lines.next().unwrap_or_default();
+    let exception = || lines.rev().find(|line| line.starts_with(|first: char| first.is_alphabetic()));
+    if first.starts_with("Traceback (most recent call last)") { exception().unwrap_or(first) } else { first }
 }

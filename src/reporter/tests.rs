@@ -141,3 +141,11 @@ fn no_color_and_dumb_terminals_are_heeded() {
     assert_eq!(paint(&[("TERM", "dumb")]), Screen { paint: Paint::Plain, bars: Bars::No, ..colored });
     assert_eq!(paint(&[]), Screen { paint: Paint::Plain, bars: Bars::No, ..colored });
 }
+
+#[test]
+fn a_traceback_is_told_by_its_exception() {
+    let told = "Traceback (most recent call last):\n  File \"a.py\", line 1\n    import b\nImportError: no `b`\n";
+    assert_eq!(super::lines::gist(told), "ImportError: no `b`");
+    assert_eq!(super::lines::gist("the disk is full\nTraceback"), "the disk is full");
+    assert_eq!(super::lines::gist(""), "");
+}

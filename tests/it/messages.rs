@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use t2t_model::classes::CLASSES;
+use t2t_model::digest::Digest;
 
 use crate::cli::damage::bound_by_modes;
 use crate::project::{OPS, Project};
@@ -63,6 +64,50 @@ fn a_judge_that_uses_up_its_memory_says_nothing_of_the_kernel() {
     let why = "not judged: torch, or the reference, ended the process that judges: it used up its memory (killed by the kernel, out of memory)";
     project.t2t("build").exits(0).says(why);
     project.t2t("build --require-judged").exits(1);
+}
+
+#[test]
+fn nothing_is_written_over_what_is_something_else() {
+    let project = Project::built();
+    let other = "something else is in it\nhint: name another file, or remove that one first\n";
+    for (arguments, file) in [
+        ("cache export ops.yaml", "ops.yaml"),
+        ("report --out kernels/softmax/v1_baseline.py", "kernels/softmax/v1_baseline.py"),
+    ] {
+        let before = project.read(file);
+        project.t2t(arguments).exits(2).says(other);
+        assert_eq!(project.read(file), before);
+    }
+    // What the command itself wrote, or nothing, is replaced.
+    project.write("results.tar", "");
+    for _ in 0..2 {
+        project.t2t("cache export results.tar").exits(0);
+        project.t2t("report --out page.html").exits(0);
+    }
+}
+
+#[test]
+fn a_clean_leaves_what_is_somebodys_own_and_keeps_an_edited_log() {
+    let project = Project::built();
+    project.write("logs/own.txt", "mine");
+    project.write("logs/softmax_log.md", "an edit");
+    let ran = project.t2t("clean").exits(0);
+    let digest = Digest::of(b"an edit").short();
+    for said in [
+        "note: logs/own.txt stays: t2t did not make it\n".to_owned(),
+        format!(
+            "note: logs/softmax_log.md is not as t2t wrote it, and is kept in cache/replaced/{digest}-softmax_log.md\n"
+        ),
+    ] {
+        assert!(ran.stderr.contains(&said), "{}", ran.stderr);
+    }
+    assert_eq!(project.read("logs/own.txt"), "mine");
+    assert_eq!(project.read(&format!("cache/replaced/{digest}-softmax_log.md")), "an edit");
+    for gone in ["logs/softmax_log.md", "logs/gelu_log.md", "logs/summary.md"] {
+        assert!(!project.path(gone).exists(), "{gone}");
+    }
+    project.t2t("build").exits(0).runs("");
+    assert!(project.path("logs/gelu_log.md").exists());
 }
 
 // Status and explain.

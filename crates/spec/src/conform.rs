@@ -215,7 +215,7 @@ fn remedy(kind: &Kind, found: &Value) -> String {
         (_, Value::Nothing) => "give a value, or remove the key".to_owned(),
         (Kind::Either(kinds), _) => remedy(&kinds[0], found),
         (Kind::Form(Form::Duration), Value::Whole(count)) => format!("write the unit: `{count}s`"),
-        (Kind::Form(_) | Kind::OneOf(..), Value::Flag(_) | Value::Whole(_) | Value::Number(_)) => {
+        (Kind::Form(_), Value::Flag(_) | Value::Whole(_) | Value::Number(_)) => {
             "put it in quotes to make it a string".to_owned()
         }
         (Kind::Form(form), _) => form.hint(""),

@@ -31,8 +31,18 @@ impl Reader<'_, '_> {
             _ => None,
         };
         match only.key.as_str() {
-            "normal" => pair().map(|(mean, std)| Init::Normal { mean: float(mean), std: float(std) }),
-            "uniform" => pair().map(|(low, high)| Init::Uniform { low: float(low), high: float(high) }),
+            "normal" => {
+                let (mean, std) = pair().map(|(mean, std)| (float(mean), float(std)))?;
+                let is_negative = matches!(std, Quantity::Number(std) if std < 0.0);
+                self.fits(entry, only, is_negative, "has a standard deviation below 0", "write `[mean, std]`");
+                Some(Init::Normal { mean, std })
+            }
+            "uniform" => {
+                let (low, high) = pair().map(|(low, high)| (float(low), float(high)))?;
+                let is_empty = matches!((&low, &high), (Quantity::Number(low), Quantity::Number(high)) if low > high);
+                self.fits(entry, only, is_empty, "draws from an empty range", "write `[low, high]`");
+                Some(Init::Uniform { low, high })
+            }
             "randint" => {
                 let (low, high) = pair()?;
                 self.integers_fit(entry, only, &low, &high);
@@ -104,6 +114,12 @@ impl Reader<'_, '_> {
             self.fault(node.place, &message, "write a number of at least 1");
         }
         Some(found)
+    }
+
+    fn fits(&mut self, entry: &Entry, only: &Entry, is_wrong: bool, what: &str, hint: &str) {
+        if is_wrong {
+            self.fault(only.node.place, &format!("the {} of input `{}` {what}", only.key, entry.key), hint);
+        }
     }
 
     fn integers_fit(&mut self, entry: &Entry, only: &Entry, low: &Quantity, high: &Quantity) {

@@ -3,7 +3,7 @@
 //! It does not know whether what comes of it is right: whoever writes it reads it again.
 
 /// Returns `file`, an ops.yaml, in which the op whose key stands in `line`, from 1, lists `new` behind its variants, which are called `names`. None where the op, or its list, is
-/// written in a way that is not looked through: all of the op in braces, a list over several lines in brackets, an anchor.
+/// written in a way that is not looked through: an op in braces over several lines, a list over several lines in brackets, an anchor.
 #[must_use]
 pub fn with_variant(file: &str, line: usize, names: &[&str], new: &str) -> Option<String> {
     let end = if file.contains("\r\n") { "\r\n" } else { "\n" };
@@ -11,6 +11,12 @@ pub fn with_variant(file: &str, line: usize, names: &[&str], new: &str) -> Optio
     let key = line.checked_sub(1)?;
     let margin = indent(lines.get(key)?);
     let value = lines[key].split_once(':')?.1.trim();
+    if value.starts_with('{') {
+        return in_braces(&lines[key], names, new).map(|line| {
+            lines[key] = line;
+            lines.concat()
+        });
+    }
     if !value.is_empty() && !value.starts_with('#') {
         return None;
     }
@@ -54,6 +60,21 @@ pub fn with_variant(file: &str, line: usize, names: &[&str], new: &str) -> Optio
     }
     lines.insert(tail + 1, format!("{}- {new}{end}", " ".repeat(depth_of_items)));
     Some(lines.concat())
+}
+
+/// Returns the line of an op that is written in braces, whole, with the variant. None where its list does not end there.
+fn in_braces(line: &str, names: &[&str], new: &str) -> Option<String> {
+    let mut line = line.to_owned();
+    if let Some(list) = line.find("variants:") {
+        let open = list + line[list..].find('[')?;
+        let close = open + line[open..].find(']')?;
+        let gap = if line[open + 1..close].trim().is_empty() { "" } else { ", " };
+        line.insert_str(close, &format!("{gap}{new}"));
+    } else {
+        let all = names.iter().chain([&new]).copied().collect::<Vec<_>>().join(", ");
+        line.insert_str(line.rfind('}')?, &format!(", variants: [{all}]"));
+    }
+    Some(line)
 }
 
 fn indent(line: &str) -> usize {
@@ -126,9 +147,22 @@ mod tests {
     }
 
     #[test]
+    fn an_op_in_braces_gets_one_more() {
+        let file =
+            |more: &str| format!("version: 1\nops:\n  gelu: {{torch: gelu, inputs: {{input: [M, N]}}{more}}} # mine\n");
+        for (before, known, after) in [
+            (", variants: [v1, {name: v2, entry: f}]", &["v1", "v2"][..], ", variants: [v1, {name: v2, entry: f}, v9]"),
+            (", variants: []", &[], ", variants: [v9]"),
+            ("", &["v1"], ", variants: [v1, v9]"),
+        ] {
+            assert_eq!(with_variant(&file(before), 3, known, "v9").as_deref(), Some(file(after).as_str()));
+        }
+    }
+
+    #[test]
     fn what_is_not_looked_through_is_left_alone() {
-        let braces = "version: 1\nops:\n  gelu: {torch: torch.nn.functional.gelu, inputs: {input: [M, N]}}\n";
-        assert_eq!(with_variant(braces, 3, &["v1"], "v9"), None);
+        let braces = "version: 1\nops:\n  gelu: {torch: torch.nn.functional.gelu,\n    inputs: {input: [M, N]}}\n";
+        assert_eq!(with_variant(&braces.replace("}}", "}, variants: [v1]}"), 3, &["v1"], "v9"), None);
         let several = format!("{HEAD}    variants: [v1,\n      v2]\n");
         assert_eq!(with_variant(&several, 8, &["v1", "v2"], "v9"), None);
         let anchor = format!("{HEAD}    variants: *mine\n");

@@ -209,3 +209,32 @@ hint: write the file and the tensor's name in it: `values/x.safetensors::weight`
 ";
     refused(text, expected);
 }
+
+#[test]
+fn a_range_without_numbers_is_no_init() {
+    let text = "\
+version: 1
+ops:
+  copy:
+    torch: torch.add
+    inputs:
+      input: {shape: [M], init: {uniform: [2, 1]}}
+      other: {shape: [M], init: {normal: [0, -1.5]}}
+      equal: {shape: [M], init: {uniform: [1, 1]}}
+    bench: {sizes: {small: 1}}
+";
+    let expected = "\
+error: ops.yaml:6:43: op `copy`: the uniform of input `input` draws from an empty range
+  |
+6 |       input: {shape: [M], init: {uniform: [2, 1]}}
+  |                                           ^
+hint: write `[low, high]`
+
+error: ops.yaml:7:42: op `copy`: the normal of input `other` has a standard deviation below 0
+  |
+7 |       other: {shape: [M], init: {normal: [0, -1.5]}}
+  |                                          ^
+hint: write `[mean, std]`
+";
+    refused(text, expected);
+}

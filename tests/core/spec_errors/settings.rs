@@ -305,7 +305,7 @@ error: ops.yaml:7:56: `ops.x.check.edges.strided`: expected `off` or `on` or edg
   |
 7 |     check: {edges: {empyt: off, one: {of: x}, strided: false, large: {off: ''}}}
   |                                                        ^
-hint: put it in quotes to make it a string
+hint: known: `off`, `on`
 
 error: ops.yaml:7:76: `ops.x.check.edges.large.off`: `` is no line of text
   |

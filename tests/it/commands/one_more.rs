@@ -56,13 +56,13 @@ fn what_cannot_be_is_said_and_nothing_is_written() {
     project.edit(
         "ops.yaml",
         "  gelu:\n    torch: torch.nn.functional.gelu\n    inputs: {input: [M, N]}\n",
-        "  gelu: {torch: torch.nn.functional.gelu, inputs: {input: [M, N]}}\n",
+        "  gelu: {torch: torch.nn.functional.gelu,\n    inputs: {input: [M, N]}}\n",
     );
     project.t2t("new gelu/v9").exits(2).says("hint: add to the variants of `gelu`: {name: v9, entry: triton_gelu}");
     assert!(!project.exists("kernels/gelu/v9.py") && !project.exists("kernels/gelu/v8.py"));
     project.edit(
         "ops.yaml",
-        "  gelu: {torch: torch.nn.functional.gelu, inputs: {input: [M, N]}}\n",
+        "  gelu: {torch: torch.nn.functional.gelu,\n    inputs: {input: [M, N]}}\n",
         "  gelu:\n    torch: torch.nn.functional.gelu\n    inputs: {input: [M, N]}\n",
     );
     assert_eq!(project.read("ops.yaml"), before);

@@ -24,7 +24,7 @@ mod staged;
 pub use self::staged::{Refused, Taken, bring, unpack};
 
 /// The first line but for the number.
-const MAGIC: &str = "t2t export ";
+pub const MAGIC: &str = "t2t export ";
 
 /// The format; another number is refused. 1: first.
 pub(crate) const VERSION: u32 = 1;

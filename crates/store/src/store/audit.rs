@@ -99,7 +99,7 @@ impl Fault {
                 "the result stands; `t2t explain` cannot say what changed since"
             }
             Self::Missing(..) | Self::Damaged(..) | Self::Unreadable(..) | Self::Record(_) => {
-                "where it is needed, the action that made it runs again"
+                "where it is needed, the action that made it runs again; `t2t cache verify --repair` has it run in any case"
             }
             Self::Foreign(_) => "it is never read",
         }
