@@ -61,7 +61,7 @@ def made(declaration: Declaration, case: Case, given: Mapping[str, torch.Tensor]
 
 def first(declaration: Declaration, case: Case, one: ReferenceCall, call: Call) -> None:
     """Makes the first call of the function `one`, which `call` calls as it is timed, where that changes nothing. Raises NoRoom where the device has no memory left."""
-    if not declaration["mutates"] and not declaration["random"] and not module_kept.is_instance(one.function):
+    if not declaration["mutates"] and not declaration.get("random") and not module_kept.is_instance(one.function):
         with room(case):
             call()
 
