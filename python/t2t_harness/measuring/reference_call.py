@@ -5,8 +5,7 @@ torch is imported only inside functions.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -55,22 +54,8 @@ def made(declaration: Declaration, case: Case, given: Mapping[str, torch.Tensor]
 
     Raises what torch raises, and NoRoom from what it raises where the device has no memory left.
     """
-    with room(case):
-        return _made(declaration, case, given, device)
-
-
-def first(declaration: Declaration, case: Case, one: ReferenceCall, call: Call) -> None:
-    """Makes the first call of the function `one`, which `call` calls as it is timed, where that changes nothing. Raises NoRoom where the device has no memory left."""
-    if not declaration["mutates"] and not declaration.get("random") and not module_kept.is_instance(one.function):
-        with room(case):
-            call()
-
-
-@contextlib.contextmanager
-def room(case: Case) -> Iterator[None]:
-    """Raises NoRoom where torch raises that the device has no memory left, unless others hold it."""
     try:
-        yield
+        return _made(declaration, case, given, device)
     except Exception as error:
         if not failure.is_device_memory(failure.chain(error)[-1]):
             raise

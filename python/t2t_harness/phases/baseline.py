@@ -138,7 +138,6 @@ def measure_size(
         before.append(telemetry.snapshot(request))
     for subject in subjects.values():
         subject.prepare()
-    reference_call.first(declaration, case, eager, subjects[EAGER].call)
     clock.warm([subject.call for subject in subjects.values()])
     for turn in timing.turns(protocol, test, runs):
         for place, (name, subject) in enumerate(subjects.items()):

@@ -215,7 +215,6 @@ def measure_size(found: Measurement, size: str, case: cases.Case) -> None:
     if not found.before:
         found.before.append(snapshot(found.request))
     torch_subject.prepare()
-    reference_call.first(declaration, case, beside, torch_subject.call)
     found.clock.warm([call, torch_call.call])
     runs = {who: timing.Runs(found.clock, found.protocol) for who in ("variant", "torch")}
     for turn in timing.turns(found.protocol, found.test, runs):

@@ -681,21 +681,3 @@ def test_torch_that_has_no_room_is_nobodys_fault_and_another_error_is_its_own(mo
     monkeypatch.setattr(reference_call.memory, "left_by_itself", lambda: 100 << 30)
     with pytest.raises(torch.OutOfMemoryError):
         reference_call.made(op, case, {})
-
-
-def test_the_first_call_tells_whether_there_is_room_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    import torch
-
-    def raising() -> None:
-        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 40.23 GiB.")
-
-    op: Any = {"mutates": [], "random": None}
-    case = cases.Case("large/float32/seed0", "declared", "float32", {"N": 8})
-    one: Any = SimpleNamespace(function=torch.softmax)
-    monkeypatch.setattr(reference_call.memory, "held_by_others", lambda: 0)
-    with pytest.raises(reference_call.NoRoom, match="at N=8 needs"):
-        reference_call.first(op, case, one, raising)
-    # A call that changes its inputs, draws, or is of an instance, is timed alone.
-    for changed in ({"mutates": ["x"]}, {"random": {"kind": "dropout"}}):
-        reference_call.first({**op, **changed}, case, one, raising)
-    reference_call.first(op, case, SimpleNamespace(function=torch.nn.ReLU()), raising)  # type: ignore[arg-type]
