@@ -15,7 +15,9 @@ use t2t_model::record::Outcome;
 use t2t_model::spans::{ChildSpan, DeviceSpan, Doing, Span, Times};
 use t2t_plan::functions::{self, Function, PHASES, Queues};
 use t2t_plan::imports;
-use t2t_protocol::{Finished, More, Reply, Request, ToRepro, ToSample, ToldDoing, ToldSpan, WarmChild};
+use t2t_protocol::{
+    Failure, FaultClass, Finished, More, Reply, Request, ToRepro, ToSample, ToldDoing, ToldSpan, WarmChild,
+};
 use t2t_store::fs;
 use t2t_store::store::at_work;
 
@@ -65,6 +67,22 @@ impl Performed {
     #[must_use]
     pub(crate) fn lost(reason: impl Into<String>) -> Self {
         Self { outcome: Some(Outcome::Lost { reason: reason.into() }), ..Self::default() }
+    }
+
+    /// Returns the end of a bench that was rejected for memory that the op's reference, which is in `file`, asked for: it is not judged then. Any other is as it is.
+    fn unless_it_was_in(self, file: &str) -> Self {
+        let Some(Outcome::Rejected { class }) = &self.outcome else { return self };
+        let told = self.documents.get("failure").and_then(|bytes| serde_json::from_slice::<Failure>(bytes).ok());
+        let place = told.as_ref().and_then(|failure| failure.place.as_ref());
+        if class != FaultClass::Memory.as_str() || place.is_none_or(|place| place.file != file) {
+            return self;
+        }
+        let line = place.and_then(|place| place.line).map(|line| format!(":{line}")).unwrap_or_default();
+        let reason = format!(
+            "the reference ran out of memory beside the kernel, at {file}{line}; \
+             smaller sizes in `bench: {{sizes: …}}`, or a reference that needs less, can be measured"
+        );
+        Self { outcome: Some(Outcome::NotJudged { reason }), documents: BTreeMap::new(), cites: false, ..self }
     }
 
     /// Returns the end of an action whose kernel was rejected, with its documents.
@@ -265,7 +283,11 @@ fn bench(job: &Job, calls: &Calls) -> Performed {
     };
     let mut performed = conclude(measure.function, &measure.folder(), measured);
     if performed.outcome != Some(Outcome::Passed) {
-        return performed;
+        let reference = job.arguments.op.as_ref().and_then(|op| op.reference.as_ref());
+        return match reference {
+            Some(reference) => performed.unless_it_was_in(&reference.file),
+            None => performed,
+        };
     }
     let bench = performed.documents.get("bench").and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
     let judge = Step {
@@ -282,4 +304,32 @@ fn bench(job: &Job, calls: &Calls) -> Performed {
     };
     judged.opened.append(&mut performed.opened);
     judged
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use t2t_protocol::SourcePlace;
+
+    use super::*;
+
+    #[test]
+    fn memory_that_the_reference_asked_for_is_not_the_kernels() {
+        let end = |class: &str, file: Option<&str>| {
+            let place = file.map(|file| SourcePlace { file: file.to_owned(), line: Some(7), column: None });
+            let failure = Failure { place, ..Failure::new(class, "out of memory") };
+            Performed::rejected(class, &[("failure", json!(failure))]).unless_it_was_in("lib/own.py")
+        };
+        let spent = end("memory", Some("lib/own.py"));
+        let Some(Outcome::NotJudged { reason }) = spent.outcome else { panic!("{:?}", spent.outcome) };
+        assert!(reason.contains("at lib/own.py:7; smaller sizes in `bench: {sizes: …}`"), "{reason}");
+        assert!(spent.documents.is_empty());
+        for (class, file) in
+            [("memory", Some("kernels/own/v1.py")), ("memory", None), ("exception", Some("lib/own.py"))]
+        {
+            let ended = end(class, file);
+            assert_eq!(ended.outcome, Some(Outcome::Rejected { class: class.to_owned() }), "{file:?}");
+            assert!(ended.documents.contains_key("failure"));
+        }
+    }
 }
