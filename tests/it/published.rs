@@ -244,7 +244,7 @@ fn a_model_that_nobody_knows_is_bad_use_with_those_that_are_known() {
 fn of_a_model_without_results_everything_is_missing_and_without_require_cached_what_needs_no_device_runs() {
     let project = Project::new();
     let ran = project.t2t("build --require-cached --as-device nvidia-h200").exits(1).runs("");
-    assert!(ran.stderr.contains("warning: `assets/results/nvidia-h200` has no `device.json` that can be read"));
+    assert!(ran.stderr.contains("warning: `assets/results/nvidia-h200` is not there: the driver is not known\n"));
     assert!(missing(&ran).contains(&"softmax/v2_tiling:tune"));
     let ran = project.t2t("build --as-device nvidia-h200").exits(1).runs(
         "gelu:analyze gelu/v1_baseline:compile gelu/v2_tiling:compile softmax:analyze softmax/v1_baseline:compile softmax/v2_tiling:compile",
