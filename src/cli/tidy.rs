@@ -97,7 +97,7 @@ fn own(root: &Path) -> Result<BTreeSet<String>, CliError> {
         if cas.is_whole(digest).is_ok_and(|whole| whole == Some(true)) {
             continue;
         }
-        let aside = format!("cache/replaced/{}-{name}", digest.short());
+        let aside = local::kept_edit(&name, &digest.short());
         fs::write(&root.join(&aside), &bytes).map_err(failed)?;
         streams::say(&format!("note: logs/{name} is not as t2t wrote it, and is kept in {aside}"));
     }

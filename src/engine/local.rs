@@ -320,6 +320,12 @@ pub(crate) fn op_of_log(name: &str) -> Option<&str> {
     name.strip_suffix("_log.md")
 }
 
+/// Returns where in the workspace the edit of the log `name` in `logs/` is kept, whose digest begins so.
+#[must_use]
+pub(crate) fn kept_edit(name: &str, digest: &str) -> String {
+    format!("cache/replaced/{digest}-{name}")
+}
+
 /// Returns the place of an op's log in the workspace.
 #[must_use]
 pub(crate) fn log_path(op: &str) -> String {

@@ -84,7 +84,7 @@ impl Run<'_, '_> {
 
     /// Keeps a log that was edited by hand before it is put back.
     fn keep_replaced(&mut self, path: &RepoPath, edited: &str) -> Result<(), Stop> {
-        let kept = format!("cache/replaced/{edited}-{}", path.as_str().trim_start_matches("logs/"));
+        let kept = local::kept_edit(path.as_str().trim_start_matches("logs/"), edited);
         fs::write(&self.session.root.join(&kept), &fs::read(&path.under(&self.session.root))?)?;
         let text = format!("{path} was edited by hand and is restored; the edit is kept in {kept}");
         (self.emit)(Event::Note { text });

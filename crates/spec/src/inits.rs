@@ -125,11 +125,8 @@ impl Reader<'_, '_> {
     fn integers_fit(&mut self, entry: &Entry, only: &Entry, low: &Quantity, high: &Quantity) {
         let empty = matches!((low, high), (Quantity::Whole(low), Quantity::Whole(high)) if low >= high);
         let float = [low, high].iter().any(|bound| matches!(bound, Quantity::Number(_)));
-        if empty || float {
-            let what = if float { "takes integers" } else { "draws from an empty range" };
-            let message = format!("the {} of input `{}` {what}", only.key, entry.key);
-            self.fault(only.node.place, &message, "write `[low, high]`; high itself is never drawn");
-        }
+        let what = if float { "takes integers" } else { "draws from an empty range" };
+        self.fits(entry, only, empty || float, what, "write `[low, high]`; high itself is never drawn");
     }
 
     fn total_fits(&mut self, entry: &Entry, only: &Entry, total: &Quantity) {

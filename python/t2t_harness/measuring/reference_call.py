@@ -35,7 +35,7 @@ class ReferenceCall:
 
 
 class NoRoom(Exception):
-    """Torch's own call does not fit on the device: no kernel can be measured beside it. The message says at which size."""
+    """The first calls of an instance of the op's class do not fit on the device: no kernel can be measured beside it. The message says at which size."""
 
     def reply(self) -> Reply:
         """Returns the reply of the phase that it ends."""

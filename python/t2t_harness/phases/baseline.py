@@ -52,7 +52,7 @@ AHEAD: dict[str, Ahead] = {}
 
 @spans.told
 def baseline(request: BaselineRequest) -> Reply:
-    """Returns the reply with the document `baseline`; not judged where torch's own call does not fit on the device.
+    """Returns the reply with the document `baseline`; not judged where the first calls of an instance of the op's class do not fit on the device.
 
     Raises what else eager torch raises: an op that torch itself refuses is no result.
     """

@@ -73,7 +73,7 @@ def bench(request: BenchRequest) -> Reply:
     """Returns the reply with the document `bench`, without figures; leaves raw times and sampled outputs in scratch for `sample.judge_sample`, which makes them.
 
     Rejected with class `exception`, or `memory`, and a `failure` where the wrapper raises, or where it replaced what times it, or
-    left work to a stream that nothing times. Not judged where torch's own call does not fit on the device. In a process with one queue a wrapper that wants another stream, when it is imported or first called at a size, is not measured: the
+    left work to a stream that nothing times. Not judged where the first calls of an instance of the op's class do not fit on the device. In a process with one queue a wrapper that wants another stream, when it is imported or first called at a size, is not measured: the
     reply is `queues.AGAIN`.
     """
     timing.set_precision(request["op"])
