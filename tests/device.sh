@@ -3,8 +3,8 @@
 # The variables are those of tests/gpu.sh; the machine needs no Rust, only a Python with torch and triton.
 #
 # usage: tests/device.sh FOLDER [publish | tests]
-# FOLDER gets results.tgz (assets/results), export.tar (the cache), logs.tgz and the output of both parts. Without a second argument both are run; each takes
-# five to seven minutes on an H200. Afterwards, where the commit is checked out: unpack results.tgz there, commit, `t2t cache import export.tar`,
+# FOLDER gets results.tgz (assets/results), export.tar (the cache), logs.tgz and the output of both parts. Without a second argument both are run; on one H200
+# the first takes five minutes, the second 15, and on two of them 8. Afterwards, where the commit is checked out: unpack results.tgz there, commit, `t2t cache import export.tar`,
 # `t2t publish --as-device nvidia-h200`, commit, and see that `t2t build --require-cached --as-device nvidia-h200` says fresh.
 set -euo pipefail
 : "${T2T_BIN:?}" "${T2T_TESTS:?}" "${T2T_ROOT:?}"

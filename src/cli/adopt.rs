@@ -16,7 +16,8 @@ use t2t_store::fs;
 
 use self::untold::Sources;
 use super::error::CliError;
-use super::{AdoptArguments, BuildArguments, Common, Targets, build, context, held, streams};
+use super::{AdoptArguments, BuildArguments, Common, Targets, build, context, held, init, streams};
+use crate::engine::evidence;
 use crate::session::{self, OPS, Options, Probing, Session};
 
 mod by_hand;
@@ -25,10 +26,21 @@ mod untold;
 /// How the message begins that no inputs were found, of which the reference may show why.
 const NO_SHAPES: &str = "no shapes were found";
 
-/// Runs the command.
+/// Runs the command. A folder that does not become a workspace stays without a store.
 pub(crate) fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, CliError> {
     let here = env::current_dir().context("cannot tell the current folder")?;
     let root = session::workspace(&here).unwrap_or_else(|| here.clone());
+    let store = root.join("cache");
+    let is_new = fs::stat(&store).is_none();
+    let adopted = adopted(common, arguments, &root, &here);
+    if adopted.is_err() && is_new && fs::stat(&root.join(OPS)).is_none() {
+        // Nothing in it is anyone's but this command's; where it cannot be removed, the error is the other one.
+        let _ = fs::remove(&store);
+    }
+    adopted
+}
+
+fn adopted(common: &Common, arguments: &AdoptArguments, root: &Path, here: &Path) -> Result<u8, CliError> {
     if !Form::Name.fits(&arguments.name) {
         return Err(CliError::misuse(
             format!("`{}` is not a valid op name", arguments.name),
@@ -37,9 +49,9 @@ pub(crate) fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, C
     }
     let before = fs::read(&root.join(OPS)).ok();
     is_free(before.as_deref(), &arguments.name)?;
-    let wrapper = Wrapper::of(&arguments.what, &root, &here);
-    let options = context::options(common, &root, Probing::Allowed);
-    let asked_for = arguments.reference.as_deref().map(|told| in_workspace(told, &root, &here));
+    let wrapper = Wrapper::of(&arguments.what, root, here);
+    let options = context::options(common, root, Probing::Allowed);
+    let asked_for = arguments.reference.as_deref().map(|told| in_workspace(told, root, here));
     let asked = json!(OfAdopt {
         what: arguments.what.clone(),
         name: arguments.name.clone(),
@@ -49,14 +61,14 @@ pub(crate) fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, C
         torch: arguments.torch.clone(),
         reference: asked_for.clone(),
     });
-    let told: Adopted = session::ask(&root, &options, &Interrupt::default(), "t2t_harness.phases.adopt:adopt", asked)?;
+    let told: Adopted = session::ask(root, &options, &Interrupt::default(), "t2t_harness.phases.adopt:adopt", asked)?;
     if let Some(Unclear { message, hint }) = told.unclear {
         let reference = asked_for.as_deref().filter(|_| message.starts_with(NO_SHAPES));
-        return Err(CliError::misuse(message.clone(), hint + &needed(&root, reference)));
+        return Err(CliError::misuse(message.clone(), hint + &needed(root, reference)));
     }
     let found = &told.entry.ok_or_else(|| CliError::machine("the wrapper was read, and nothing was said of it"))?;
     is_apart(found, &wrapper)?;
-    write(&root, &options, &arguments.name, found, &wrapper)?;
+    write(root, &options, &arguments.name, found, &wrapper)?;
     introduce(arguments, found);
     let targets = Targets { targets: vec![format!("{}:check", arguments.name)], ..Targets::default() };
     let code = build::build(common, &BuildArguments { targets, ..BuildArguments::default() })?;
@@ -161,11 +173,15 @@ fn write(root: &Path, options: &Options, op: &str, found: &AdoptedEntry, wrapper
         entry::inserted(&old, &text).ok_or_else(|| CliError::by_hand("its ops are no blocks of their own", &text))?;
     Spec::parse(OPS, new.as_bytes(), None).map_err(CliError::Spec)?;
     fs::write(&file, new.as_bytes()).context("cannot write `ops.yaml`")?;
+    let is_new = before.is_none();
     // What it names is looked at only when a workspace is opened, as what its reference imports.
     if let Err(refusal) = Session::open(root, options, &Interrupt::default()) {
         let restored = before.map_or_else(|| fs::remove(&file), |bytes| fs::write(&file, &bytes));
         restored.context("cannot write `ops.yaml` as it was")?;
         return Err(refusal.into());
+    }
+    if is_new && init::ignore(root)? {
+        streams::say("wrote .gitignore");
     }
     Ok(())
 }
@@ -192,13 +208,13 @@ fn conclude(common: &Common, op: &str, wrapper: &Wrapper, found: &AdoptedEntry) 
     let Some(record) = history.last(&identity) else { return Ok(()) };
     let Some(blob) = record.outputs.get("evidence") else { return Ok(()) };
     let bytes = session.cas().get(blob.digest).context("cannot read the store `cache/`")?;
-    let evidence: Evidence = read::document(&bytes).unwrap_or_default();
-    let cases = &evidence.cases;
-    streams::say(&untold::counted(cases));
+    let told: Evidence = read::document(&bytes).unwrap_or_default();
+    let cases = &told.cases;
+    streams::say(&evidence::counted(cases));
     let rejected = cases.iter().filter(|case| case.verdict == CaseVerdict::Rejected).map(|case| case.name.as_str());
     let (edges, others): (Vec<&str>, Vec<&str>) = rejected.partition(|name| name.starts_with("edge/"));
     if !others.is_empty() {
-        streams::say(&why_all_fail(&evidence.failure.unwrap_or_default()));
+        streams::say(&why_all_fail(&told.failure.unwrap_or_default()));
     } else if !edges.is_empty() {
         streams::say(&leaving_out(&kinds_of(&edges)));
     }

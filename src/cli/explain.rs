@@ -10,7 +10,7 @@ use t2t_model::record::{Outcome, Record};
 use t2t_plan::explain;
 use t2t_plan::graph::pick::{Force, Selection, named, pick};
 use t2t_plan::schedule::Settled;
-use t2t_protocol::Failure;
+use t2t_protocol::{Evidence, Failure};
 use t2t_report::figures;
 use t2t_spec::names::nearest;
 use t2t_store::results;
@@ -81,8 +81,8 @@ struct End {
     record: Record,
     /// Why it was rejected, if it was.
     failure: Option<Failure>,
-    /// Remarks of a check that change no verdict.
-    notes: Vec<String>,
+    /// What a check left; why it cannot be read, where it cannot.
+    evidence: Result<Option<Evidence>, String>,
     /// Where the result comes from, in words.
     origin: String,
 }
@@ -113,7 +113,7 @@ fn explained_in(common: &Common, targets: &[String], asked: &Targets) -> Result<
         let end = plan.settled.record().map(|record| End {
             failure: matches!(record.outcome, Outcome::Rejected { .. })
                 .then(|| evidence::failure(record, |digest| cas.get(digest)).unwrap_or_default()),
-            notes: evidence::notes(record, |digest| cas.get(digest)).unwrap_or_default(),
+            evidence: evidence::of_check(record, |digest| cas.get(digest)).map_err(|error| error.to_string()),
             origin: origin(&session, record, &target),
             record: record.clone(),
         });
@@ -169,7 +169,16 @@ fn came_of(end: &End, target: &Target) -> String {
         (Outcome::NotJudged { reason }, _) => format!("  not judged: {reason}\n"),
         _ => "  passed\n".to_owned(),
     };
-    text.extend(end.notes.iter().map(|note| format!("  note: {note}\n")));
+    match &end.evidence {
+        Ok(Some(checked)) => {
+            if !checked.cases.is_empty() {
+                text += &format!("  {}: `--format json` names each\n", evidence::counted(&checked.cases));
+            }
+            text.extend(checked.notes.iter().map(|note| format!("  note: {note}\n")));
+        }
+        Ok(None) => {}
+        Err(error) => text += &format!("  its cases cannot be read: {error}\n  hint: `t2t cache verify --repair`\n"),
+    }
     text += &format!("  from {}\n", end.origin);
     text
 }
@@ -182,6 +191,7 @@ fn document(one: &Explained) -> Value {
         Some(Outcome::NotJudged { reason }) => (Some("not-judged"), Some(reason)),
         Some(Outcome::Lost { .. }) | None => (None, None),
     };
+    let checked = one.end.as_ref().and_then(|end| end.evidence.as_ref().ok()?.as_ref());
     let facts = one.plan.manifest.iter().flat_map(|manifest| &manifest.facts);
     let discovered = one.end.iter().flat_map(|end| &end.record.discovered);
     let of = |name: &str| detail.filter(|_| outcome == Some(name));
@@ -193,13 +203,19 @@ fn document(one: &Explained) -> Value {
         "class": of("rejected"),
         "reason": of("not-judged"),
         "failure": one.end.as_ref().and_then(|end| end.failure.as_ref()),
-        "notes": one.end.as_ref().map(|end| &end.notes),
+        "cases": checked.map(|checked| cases(checked)),
+        "notes": one.end.as_ref().map(|_| checked.map(|checked| checked.notes.as_slice()).unwrap_or_default()),
         "from": one.end.as_ref().map(|end| &end.origin),
         "why": one.plan.why.iter().map(explain::Reason::whole).collect::<Vec<_>>(),
         "key": one.plan.manifest.as_ref().map(|manifest| manifest.key().to_string()),
         "facts": facts.map(|(name, fact)| (name.clone(), fact.to_string())).collect::<BTreeMap<_, _>>(),
         "discovered": discovered.map(|(path, seen)| (path.to_string(), explain::state(*seen))).collect::<BTreeMap<_, _>>(),
     })
+}
+
+/// Returns the verdict on each case of a check.
+fn cases(checked: &Evidence) -> BTreeMap<&str, Value> {
+    checked.cases.iter().map(|case| (case.name.as_str(), json!(case.verdict))).collect()
 }
 
 /// Returns where a result comes from, in words.

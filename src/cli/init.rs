@@ -34,7 +34,7 @@ pub(crate) fn init() -> Result<u8, CliError> {
 }
 
 /// Adds to the .gitignore of the folder the lines that it lacks. Returns whether it lacked some.
-pub(crate) fn ignore(here: &Path) -> Result<bool, CliError> {
+pub(crate) fn ignore(here: &Path) -> anyhow::Result<bool> {
     let path = here.join(".gitignore");
     let text = fs::read_if_there(&path).context("cannot read `.gitignore`")?.unwrap_or_default();
     let text = String::from_utf8_lossy(&text).into_owned();

@@ -17,6 +17,8 @@ pub(crate) fn count(report: &Report, tally: &mut Tally) {
             Settled::Restored(_) => tally.restored += 1,
             Settled::Ran(_) => tally.ran += 1,
             Settled::Skipped(_) | Settled::Withheld(_) => tally.skipped += 1,
+            // What was running when the user stopped it failed for no fault of the machine; an earlier loss was told of.
+            Settled::Lost(_) if report.interrupted => {}
             Settled::Lost(_) => tally.lost += 1,
             Settled::Planned | Settled::Missing | Settled::NotNeeded => {}
         }

@@ -8,7 +8,7 @@ use t2t_model::digest::Digest;
 use t2t_model::event::Fault;
 use t2t_model::problem::Problem;
 use t2t_model::record::Record;
-use t2t_protocol::{CheckVerdict, Evidence, Failure, SourcePlace, Verdict, read};
+use t2t_protocol::{CaseRow, CaseVerdict, CheckVerdict, Evidence, Failure, SourcePlace, Verdict, read};
 use t2t_report::render;
 
 use crate::engine::perform::Performed;
@@ -51,11 +51,27 @@ pub(crate) fn failure<E>(record: &Record, bytes: impl Fn(Digest) -> Result<Vec<u
     Ok(evidence.failure.unwrap_or_default())
 }
 
-/// Returns the remarks of a check whose documents `bytes` reads, which change no verdict; nothing of another action.
-pub(crate) fn notes<E>(record: &Record, bytes: impl Fn(Digest) -> Result<Vec<u8>, E>) -> Result<Vec<String>, E> {
-    let Some(blob) = record.outputs.get("evidence") else { return Ok(Vec::new()) };
-    let evidence: Evidence = read::document(&bytes(blob.digest)?).unwrap_or_default();
-    Ok(evidence.notes)
+/// Returns the evidence of a check whose documents `bytes` reads; None of another action.
+pub(crate) fn of_check<E>(
+    record: &Record,
+    bytes: impl Fn(Digest) -> Result<Vec<u8>, E>,
+) -> Result<Option<Evidence>, E> {
+    let Some(blob) = record.outputs.get("evidence") else { return Ok(None) };
+    Ok(Some(read::document(&bytes(blob.digest)?).unwrap_or_default()))
+}
+
+/// Returns how many cases passed, and how many are neither right nor wrong: `3 of 5 cases passed, 2 dropped`.
+#[must_use]
+pub(crate) fn counted(cases: &[CaseRow]) -> String {
+    let count = |verdict| cases.iter().filter(|case| case.verdict == verdict).count();
+    let mut said = format!("{} of {} cases passed", count(CaseVerdict::Passed), cases.len());
+    for (verdict, word) in [(CaseVerdict::Dropped, "dropped"), (CaseVerdict::NotJudged, "not judged")] {
+        let those = count(verdict);
+        if those > 0 {
+            said += &format!(", {those} {word}");
+        }
+    }
+    said
 }
 
 /// Returns the message of a rejection for a terminal: that of the document `failure`, as `target`'s.
@@ -93,5 +109,23 @@ pub(crate) fn fault_of(problem: &Problem) -> Fault {
         column: problem.column,
         excerpt: problem.excerpt.clone(),
         hint: problem.hint.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_that_tell_nothing_are_counted_beside_those_that_pass() {
+        let case = |name: &str, verdict| CaseRow { name: name.to_owned(), verdict, ..CaseRow::default() };
+        let mut cases = vec![case("a", CaseVerdict::Passed), case("b", CaseVerdict::Rejected)];
+        assert_eq!(counted(&cases), "1 of 2 cases passed");
+        cases.extend([
+            case("c", CaseVerdict::Dropped),
+            case("d", CaseVerdict::NotJudged),
+            case("e", CaseVerdict::NotJudged),
+        ]);
+        assert_eq!(counted(&cases), "1 of 5 cases passed, 1 dropped, 2 not judged");
     }
 }

@@ -16,7 +16,7 @@ use t2t_model::spans::{ChildSpan, DeviceSpan, Doing, Span, Times};
 use t2t_plan::functions::{self, Function, PHASES, Queues};
 use t2t_plan::imports;
 use t2t_protocol::{
-    Failure, FaultClass, Finished, More, Reply, Request, ToRepro, ToSample, ToldDoing, ToldSpan, WarmChild,
+    Failure, FaultClass, Finished, More, Reply, Request, ToRepro, ToSample, ToldDoing, ToldSpan, Variant, WarmChild,
 };
 use t2t_store::fs;
 use t2t_store::store::at_work;
@@ -62,6 +62,9 @@ pub struct Performed {
     pub(crate) away: Option<Away>,
 }
 
+/// How the message of a failure begins where a device had no memory left: torch's exception.
+const OF_DEVICE: &str = "OutOfMemoryError: ";
+
 impl Performed {
     /// Returns the end of an action that the machine failed.
     #[must_use]
@@ -69,19 +72,25 @@ impl Performed {
         Self { outcome: Some(Outcome::Lost { reason: reason.into() }), ..Self::default() }
     }
 
-    /// Returns the end of a bench that was rejected for memory that the op's reference, which is in `file`, asked for: it is not judged then. Any other is as it is.
-    fn unless_it_was_in(self, file: &str) -> Self {
+    /// Returns the end of a bench that was rejected for memory that the variant did not ask for: it is not judged then. Any other is as it is. `reference` is the file of the op's
+    /// reference; torch itself asked where no file of the workspace did and the variant is one of them.
+    fn unless_torch_asked(self, reference: Option<&str>, variant: Option<&Variant>) -> Self {
         let Some(Outcome::Rejected { class }) = &self.outcome else { return self };
         let told = self.documents.get("failure").and_then(|bytes| serde_json::from_slice::<Failure>(bytes).ok());
-        let place = told.as_ref().and_then(|failure| failure.place.as_ref());
-        if class != FaultClass::Memory.as_str() || place.is_none_or(|place| place.file != file) {
-            return self;
-        }
-        let line = place.and_then(|place| place.line).map(|line| format!(":{line}")).unwrap_or_default();
-        let reason = format!(
-            "the reference ran out of memory beside the kernel, at {file}{line}; \
-             smaller sizes in `bench: {{sizes: …}}`, or a reference that needs less, can be measured"
-        );
+        let Some(failure) = told.filter(|_| class == FaultClass::Memory.as_str()) else { return self };
+        let who = match failure.place {
+            Some(place) if Some(place.file.as_str()) == reference => {
+                let line = place.line.map(|line| format!(":{line}")).unwrap_or_default();
+                format!("the reference ran out of memory beside the kernel, at {}{line}", place.file)
+            }
+            // Of a process that was ended for its memory no line is known either.
+            None if failure.message.starts_with(OF_DEVICE) && variant.is_some_and(|one| one.module.is_none()) => {
+                "torch ran out of memory beside the kernel, in no line of the workspace".to_owned()
+            }
+            _ => return self,
+        };
+        let reason =
+            format!("{who}; smaller sizes in `bench: {{sizes: …}}`, or a reference that needs less, can be measured");
         Self { outcome: Some(Outcome::NotJudged { reason }), documents: BTreeMap::new(), cites: false, ..self }
     }
 
@@ -284,10 +293,8 @@ fn bench(job: &Job, calls: &Calls) -> Performed {
     let mut performed = conclude(measure.function, &measure.folder(), measured);
     if performed.outcome != Some(Outcome::Passed) {
         let reference = job.arguments.op.as_ref().and_then(|op| op.reference.as_ref());
-        return match reference {
-            Some(reference) => performed.unless_it_was_in(&reference.file),
-            None => performed,
-        };
+        let file = reference.map(|reference| reference.file.as_str());
+        return performed.unless_torch_asked(file, job.arguments.variant.as_ref());
     }
     let bench = performed.documents.get("bench").and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
     let judge = Step {
@@ -314,21 +321,41 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_that_the_reference_asked_for_is_not_the_kernels() {
-        let end = |class: &str, file: Option<&str>| {
-            let place = file.map(|file| SourcePlace { file: file.to_owned(), line: Some(7), column: None });
-            let failure = Failure { place, ..Failure::new(class, "out of memory") };
-            Performed::rejected(class, &[("failure", json!(failure))]).unless_it_was_in("lib/own.py")
+    fn memory_that_torch_or_the_reference_asked_for_is_not_the_kernels() {
+        let file: Variant = serde_json::from_value(json!({
+            "name": "v1", "file": "kernels/own/v1.py", "module": null, "entry": "own", "call": null, "lanes": [],
+            "deterministic": true,
+        }))
+        .unwrap();
+        let module = Variant { module: Some("own".to_owned()), ..file.clone() };
+        let end = |class: &str, place: Option<&str>, message: &str, variant: &Variant| {
+            let place = place.map(|file| SourcePlace { file: file.to_owned(), line: Some(7), column: None });
+            let failure = Failure { place, ..Failure::new(class, message) };
+            Performed::rejected(class, &[("failure", json!(failure))])
+                .unless_torch_asked(Some("lib/own.py"), Some(variant))
         };
-        let spent = end("memory", Some("lib/own.py"));
-        let Some(Outcome::NotJudged { reason }) = spent.outcome else { panic!("{:?}", spent.outcome) };
-        assert!(reason.contains("at lib/own.py:7; smaller sizes in `bench: {sizes: …}`"), "{reason}");
-        assert!(spent.documents.is_empty());
-        for (class, file) in
-            [("memory", Some("kernels/own/v1.py")), ("memory", None), ("exception", Some("lib/own.py"))]
-        {
-            let ended = end(class, file);
-            assert_eq!(ended.outcome, Some(Outcome::Rejected { class: class.to_owned() }), "{file:?}");
+        let full = "OutOfMemoryError: CUDA out of memory";
+        let told = "ran out of memory beside the kernel";
+        for (place, who) in [
+            (
+                Some("lib/own.py"),
+                format!("the reference {told}, at lib/own.py:7; smaller sizes in `bench: {{sizes: …}}`"),
+            ),
+            (None, format!("torch {told}, in no line of the workspace; smaller sizes")),
+        ] {
+            let spent = end("memory", place, full, &file);
+            let Some(Outcome::NotJudged { reason }) = spent.outcome else { panic!("{:?}", spent.outcome) };
+            assert!(reason.starts_with(&who), "{reason}");
+            assert!(spent.documents.is_empty());
+        }
+        for (class, place, message, variant) in [
+            ("memory", Some("kernels/own/v1.py"), full, &file),
+            ("memory", None, full, &module),
+            ("memory", None, "the process was ended for its memory", &file),
+            ("exception", Some("lib/own.py"), full, &file),
+        ] {
+            let ended = end(class, place, message, variant);
+            assert_eq!(ended.outcome, Some(Outcome::Rejected { class: class.to_owned() }), "{place:?}");
             assert!(ended.documents.contains_key("failure"));
         }
     }

@@ -183,6 +183,7 @@ fn what_the_check_leaves_open_is_told_with_what_to_write() {
     let workspace = workspace();
     workspace.write("lib/scale.py", SCALE);
     workspace.write("lib/plain.py", SCALED);
+    fs::remove_dir_all(workspace.path("cache")).unwrap();
     let ran = adopt(&workspace, &["lib/scale.py::_scaled", "--as", "scaled", "--reference", "lib/plain.py::scaled"]);
     assert!(workspace.read("ops.yaml").contains("    inputs: {x: [M, N], weight: [N]}\n"), "{}", ran.told);
     for said in [
@@ -212,5 +213,8 @@ fn where_no_shapes_are_found_the_hint_has_what_the_reference_shows() {
         `cu_seqlens: {shape: [B+1], dtype: int32, init: {offsets: M}}`\n";
     assert_eq!(ran.code, Some(2));
     assert!(ran.told.contains(hint), "{}", ran.told);
-    assert!(!workspace.path("ops.yaml").exists());
+    // A folder that is no workspace is left as it was.
+    for name in ["ops.yaml", "cache", ".gitignore"] {
+        assert!(!workspace.path(name).exists(), "{name}");
+    }
 }

@@ -209,6 +209,22 @@ fn a_store_of_which_every_blob_is_damaged_costs_one_build_of_everything() {
 }
 
 #[test]
+fn explain_says_of_a_damaged_document_what_helps() {
+    let project = steady();
+    let mut records = Lines::read(&fs::read(project.path("cache/journal")).unwrap()).records.into_iter();
+    let check = records.rfind(|record| record.identity.target.to_string() == "softmax/v1_baseline:check").unwrap();
+    let path = Cas::open(&project.path("cache")).path(check.outputs["evidence"].digest);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[3] ^= 1;
+    fs::write(&path, bytes).unwrap();
+    let ran = project.t2t("explain softmax/v1_baseline:check").exits(0).says("  its cases cannot be read: ");
+    ran.says("  hint: `t2t cache verify --repair`\n");
+    project.t2t("cache verify --repair").exits(0);
+    project.build().exits(0);
+    project.t2t("explain softmax/v1_baseline:check").exits(0).says("1 of 1 cases passed");
+}
+
+#[test]
 fn an_action_that_makes_a_damaged_blob_again_heals_it() {
     let project = steady();
     let mut analysis = Lines::read(&fs::read(project.path("cache/journal")).unwrap()).records.into_iter();

@@ -132,6 +132,11 @@ async def author() -> None:
         assert "add_op" in await refusal(client, "list_ops")
         entry = "clip:\n  torch: torch.nn.functional.relu\n  inputs: {input: [M, N]}\n  variants: [mine]\n  bench: {sizes: {small: [16, 16]}}\n"
         assert await ask(client, "declare_op", entry=entry) == {"op": "clip"}
+        assert (WORKSPACE / ".gitignore").read_text() == "/cache/\n/logs/\n"
+        missing = await refusal(client, "read_kernel", op="clip", variant="mine")
+        assert "`kernels/clip/mine.py` is not there" in missing and "submit_kernel" in missing, missing
+        assert "hint: `build`" in await refusal(client, "read_log")
+        assert "no target is named" in await refusal(client, "explain", targets=[])
         contract = await ask(client, "read_contract", op="clip", variant="mine")
         expected = {"file": "kernels/clip/mine.py", "entry": "triton_clip", "parameters": ["input"], "cases": None}
         assert {name: contract[name] for name in expected} == expected

@@ -169,8 +169,10 @@ softmax/v2_tiling:check: fresh
     assert!(ran.stdout.starts_with(expected), "{}", ran.stdout);
     ran.says("      case small/float32/0 of softmax/v2_tiling:check\n").says("  from a run of [TIME] by t2t ");
     let ran = project.t2t("explain softmax/v1_baseline:check").exits(0);
-    ran.says("softmax/v1_baseline:check: fresh\n  passed\n  note: code ")
-        .says("\n  from a run of [TIME] by t2t 0.1.0 and python 3.12.1, kept in cache/\n");
+    ran.says(
+        "softmax/v1_baseline:check: fresh\n  passed\n  1 of 1 cases passed: `--format json` names each\n  note: code ",
+    )
+    .says("\n  from a run of [TIME] by t2t 0.1.0 and python 3.12.1, kept in cache/\n");
 }
 
 // A build.
@@ -228,8 +230,11 @@ fn ctrl_c_is_answered_at_once() {
     project.until_logged("pid ");
     let stderr = BufReader::new(child.stderr.take().unwrap());
     kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).unwrap();
-    let said = stderr.lines().map_while(Result::ok).find(|line| line.starts_with("interrupted: what runs is stopped"));
-    assert!(said.is_some());
+    let mut said =
+        stderr.lines().map_while(Result::ok).skip_while(|line| !line.starts_with("interrupted: what runs is"));
+    assert!(said.next().is_some());
+    let end: Vec<String> = said.collect();
+    assert!(end.last().is_some_and(|last| last.starts_with("fresh 0, ") && !last.contains("lost")), "{end:?}");
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 

@@ -397,6 +397,8 @@ fn what_explain_says_is_told_to_programs() {
     let rejected = of("gelu/v2_tiling:check");
     assert_eq!([&rejected["state"], &rejected["outcome"], &rejected["class"]], ["fresh", "rejected", "mismatch"]);
     assert_eq!(rejected["failure"]["case"], "small/float32/0");
+    assert_eq!(rejected["cases"]["small/float32/0"], "rejected");
+    assert_eq!(of("gelu/v2_tiling:bench")["cases"], Value::Null);
     assert!(rejected["from"].as_str().unwrap().starts_with("a run of "), "{rejected}");
     assert_eq!(rejected["key"].as_str().unwrap().len(), 64);
     assert_eq!(rejected["facts"]["toolchain.triton"], "3.6.0");

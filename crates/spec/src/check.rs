@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use t2t_model::problem::Position;
 use t2t_model::signature::{Trust, TrustedKey};
 
 use super::conform::conform;
@@ -26,8 +27,11 @@ pub(super) fn check(root: &Node, names: Option<&TorchNames>, faults: &mut Vec<Fa
         return None;
     }
     conform(root, faults);
+    let nonconforming: BTreeSet<Position> = faults.iter().map(|fault| fault.place).collect();
     let entries = root.get("ops").map_or(&[][..], Node::entries);
-    let ops: Vec<Option<Op>> = entries.iter().map(|entry| Reader { root, entry, faults }.op(names)).collect();
+    let nonconforming = &nonconforming;
+    let read = |entry| Reader { root, entry, faults, nonconforming }.op(names);
+    let ops: Vec<Option<Op>> = entries.iter().map(read).collect();
     same_but_for_case(entries.iter().map(|entry| (entry.key.as_str(), entry.place)), "op", faults);
     tolerances_given_twice(root, faults);
     tolerances_of_integers(root, faults);

@@ -108,6 +108,9 @@ impl Reader<'_, '_> {
 
     /// Checks that inputs which follow the tested dtype can be drawn in each of them.
     pub(crate) fn drawable(&mut self, inputs: &[Input], layers: &Layers) {
+        if !self.conforms(layers, &["dtypes"]) {
+            return;
+        }
         let dtypes = layers.get(&["dtypes"]).map(texts).unwrap_or_default();
         let Some(integers) = dtypes.iter().find(|dtype| !dtype.contains("float")) else { return };
         let is_drawn_so = |tensor: &&Tensor| tensor.dtype.is_none() && is_float(&tensor.init);
@@ -124,6 +127,9 @@ impl Reader<'_, '_> {
 
     /// Checks that every length is one at every size.
     pub(crate) fn lengths_fit(&mut self, inputs: &[Input], settings: &Settings, layers: &Layers) {
+        if !self.conforms(layers, &["dims", "check", "bench"]) {
+            return;
+        }
         let (measured, checked) = (Origin::of(layers, "bench"), Origin::of(layers, "check"));
         let measured_sizes = settings.sizes.iter().map(|size| (size, &measured));
         let sizes = measured_sizes.chain(settings.check_sizes.iter().map(|size| (size, &checked)));

@@ -2,6 +2,8 @@
 //!
 //! It does not know how it is read, nor what any key means.
 
+use std::collections::BTreeSet;
+
 use t2t_model::problem::Position;
 
 /// A value and where it begins.
@@ -98,6 +100,12 @@ impl Node {
             Value::Map(entries) => Box::new(entries.iter().map(|entry| &entry.node)),
             _ => Box::new(std::iter::empty()),
         }
+    }
+
+    /// Returns whether a key or value in it, or itself, stands at one of `places`.
+    pub(crate) fn has_any(&self, places: &BTreeSet<Position>) -> bool {
+        let has_key = self.entries().iter().any(|entry| places.contains(&entry.place));
+        has_key || places.contains(&self.place) || self.children().any(|child| child.has_any(places))
     }
 
     /// Returns how many values there are, itself among them.

@@ -124,7 +124,7 @@ impl Reader<'_, '_> {
     /// Binds the size set at `path`. None where a size does not fit.
     fn sizes(&mut self, layers: &Layers, dims: &Dims, path: [&'static str; 2]) -> Option<BTreeMap<String, Binding>> {
         let (layer, node) = layers.find(&path)?;
-        if node.entries().is_empty() {
+        if !node.has_any(self.nonconforming) && node.entries().is_empty() {
             let hint = "give it a size, as in `{small: [256, 256]}`";
             self.fault(node.place, &format!("`{}.sizes` is empty", path[0]), hint);
         }

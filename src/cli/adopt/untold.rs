@@ -8,19 +8,6 @@ use t2t_protocol::{AdoptedEntry, CaseRow, CaseVerdict};
 use t2t_python::applied::applied;
 use t2t_python::parameters::{Default, Defined, Parameter, defined};
 
-/// Returns how many cases passed, and how many are neither right nor wrong.
-pub(super) fn counted(cases: &[CaseRow]) -> String {
-    let count = |verdict| cases.iter().filter(|case| case.verdict == verdict).count();
-    let mut said = format!("{} of {} cases passed", count(CaseVerdict::Passed), cases.len());
-    for (verdict, word) in [(CaseVerdict::Dropped, "dropped"), (CaseVerdict::NotJudged, "not judged")] {
-        let those = count(verdict);
-        if those > 0 {
-            said += &format!(", {those} {word}");
-        }
-    }
-    said
-}
-
 /// The sources that say what may be given beyond the entry, as far as they are files of the workspace.
 pub(super) struct Sources {
     /// The text of the wrapper's file.
@@ -128,18 +115,6 @@ mod tests {
 
     fn case(name: &str, verdict: CaseVerdict) -> CaseRow {
         CaseRow { name: name.to_owned(), verdict, ..CaseRow::default() }
-    }
-
-    #[test]
-    fn cases_that_tell_nothing_are_counted_beside_those_that_pass() {
-        let mut cases = vec![case("a", CaseVerdict::Passed), case("b", CaseVerdict::Rejected)];
-        assert_eq!(counted(&cases), "1 of 2 cases passed");
-        cases.extend([
-            case("c", CaseVerdict::Dropped),
-            case("d", CaseVerdict::NotJudged),
-            case("e", CaseVerdict::NotJudged),
-        ]);
-        assert_eq!(counted(&cases), "1 of 5 cases passed, 1 dropped, 2 not judged");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use super::child::{Fault, Program};
 use super::contract::Declared;
 use super::files::{failed, hold};
 use super::follow::Caller;
+use crate::cli::init;
 use crate::session::OPS;
 
 /// Adds ops by name, as `t2t add` does, and returns what it said.
@@ -62,6 +63,9 @@ pub(super) fn by_entry(root: &Path, asked: &OfEntry) -> Result<Value, Fault> {
         ));
     };
     fs::write(&place, text.as_bytes()).map_err(|error| failed(OPS, "write", &error))?;
+    if before.is_none() {
+        init::ignore(root).map_err(|error| failed(".gitignore", "write", &error))?;
+    }
     Ok(json!({"op": op}))
 }
 

@@ -2,6 +2,7 @@
 //!
 //! It does not know how a client shows them.
 
+use std::io;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
@@ -69,7 +70,7 @@ pub(super) async fn kernel(program: &Program, caller: &Caller, asked: &OfVariant
     let declared = Declared::of(program, caller, &asked.op).await?;
     let kernel = Kernel::of(&program.root, declared.variant(&asked.variant)?)?;
     let read = fs::read_below(&program.root, Path::new(&kernel.file), LONGEST as u64);
-    let bytes = read.map_err(|error| failed(&kernel.file, "read", &error))?;
+    let bytes = read.map_err(|error| unread(&kernel.file, &error, "`submit_kernel` writes it"))?;
     Ok(json!({"file": kernel.file, "source": String::from_utf8_lossy(&bytes)}))
 }
 
@@ -85,8 +86,20 @@ pub(super) async fn build(program: &Program, caller: &Caller, asked: &OfTargets)
     }))
 }
 
+/// Returns that a file could not be read, and what makes it where it is not there.
+fn unread(file: &str, error: &io::Error, made: &str) -> Fault {
+    if error.kind() == io::ErrorKind::NotFound {
+        return Fault::hinted(format!("`{file}` is not there"), made);
+    }
+    failed(file, "read", error)
+}
+
 /// Returns what `t2t explain` prints.
 pub(super) async fn explain(program: &Program, caller: &Caller, asked: &OfExplanation) -> Result<Value, Fault> {
+    if asked.targets.is_empty() {
+        let hint = "name some, as `softmax/v2_tiling:check`, or a class of rejections, as `mismatch`";
+        return Err(Fault::hinted("no target is named", hint));
+    }
     let targets: Vec<&str> = asked.targets.iter().map(String::as_str).collect();
     let (text, ended) = program.print(&["explain"], &targets, &[0], &caller.cancelled).await?;
     Ok(json!({"text": text, "said": ended.said}))
@@ -96,7 +109,7 @@ pub(super) async fn explain(program: &Program, caller: &Caller, asked: &OfExplan
 pub(super) async fn log(program: &Program, caller: &Caller, asked: &OfLog) -> Result<Value, Fault> {
     let Some(op) = &asked.op else {
         let read = fs::read_below(&program.root, Path::new("logs/summary.md"), LONGEST as u64);
-        let bytes = read.map_err(|error| failed("logs/summary.md", "read", &error))?;
+        let bytes = read.map_err(|error| unread("logs/summary.md", &error, "`build` without targets writes it"))?;
         return Ok(json!({"text": String::from_utf8_lossy(&bytes)}));
     };
     Declared::of(program, caller, op).await?;

@@ -203,3 +203,45 @@ hint: give the op `profiles: {cpu: {bench: {sizes: …}}}` at which every length
 ";
     refused(text, expected);
 }
+
+#[test]
+fn what_is_not_of_its_type_makes_no_second_mistake() {
+    let text = "\
+version: 1
+defaults:
+  bench: {sizes: [1, 2]}
+ops:
+  softmax:
+    torch: F.softmax
+    inputs: {input: [M, N]}
+    dims: {M: 0}
+    dtypes: [fp8]
+    check: {sizes: {small: {N: 0}}}
+";
+    let expected = "\
+error: ops.yaml:3:18: `defaults.bench.sizes`: expected sizes mapping, found a list of 2
+  |
+3 |   bench: {sizes: [1, 2]}
+  |                  ^
+hint: its keys are `small`, `medium`, `large`
+
+error: ops.yaml:8:15: `ops.softmax.dims.M`: expected integer ≥ 1, found integer `0`
+  |
+8 |     dims: {M: 0}
+  |               ^
+hint: write it in digits, without quotes, such as `1`
+
+error: ops.yaml:9:14: unknown dtype `fp8`
+  |
+9 |     dtypes: [fp8]
+  |              ^
+hint: known: `float32`, `float16`, `bfloat16`, `float64`, `int8`, `int16`, `int32`, `int64`, `uint8`, `bool`
+
+error: ops.yaml:10:32: `ops.softmax.check.sizes.small.N`: expected integer ≥ 1, found integer `0`
+   |
+10 |     check: {sizes: {small: {N: 0}}}
+   |                                ^
+hint: write it in digits, without quotes, such as `1`
+";
+    refused(text, expected);
+}

@@ -107,7 +107,7 @@ fn explain_prints_what_a_result_that_stands_was_made_from() {
     let ran = project
         .t2t("explain softmax/v2_tiling:check")
         .exits(0)
-        .says("softmax/v2_tiling:check: fresh\n  passed\n  note: code ")
+        .says("softmax/v2_tiling:check: fresh\n  passed\n  1 of 1 cases passed: `--format json` names each\n  note: code ")
         .says("\n  from a run of ");
     assert_eq!(reasons(&ran.stdout), [""; 0]);
     let ran = ran.says("    declaration.kwargs = {\"dim\":-1}\n").says("    toolchain.torch = 2.11.0\n");
