@@ -146,6 +146,8 @@ struct Run<'a, 'b> {
     stopped: bool,
     missing: Vec<(Index, Vec<String>)>,
     faults: Vec<EngineError>,
+    /// The first file that changed while an action ran that reads it.
+    changed: Option<String>,
     /// Whether an action was withheld since that was looked at: what depends on it may be decided.
     has_withheld: bool,
     /// What authors are asked, by the actions that wait for them.
@@ -202,6 +204,7 @@ impl<'a, 'b> Run<'a, 'b> {
             control,
             missing: Vec::new(),
             faults: Vec::new(),
+            changed: None,
             has_withheld: false,
             askings: HashMap::new(),
             unusable: HashMap::new(),
@@ -251,6 +254,7 @@ impl<'a, 'b> Run<'a, 'b> {
             stopped: self.stopped,
             ended,
             faults: std::mem::take(&mut self.faults),
+            changed: self.changed.take(),
             ..Report::default()
         })
     }

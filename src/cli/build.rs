@@ -3,13 +3,10 @@
 use std::collections::BTreeMap;
 use std::env;
 use std::mem;
-use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::OnceLock;
 use std::time::Instant;
 
 use anyhow::Context;
-use t2t_host::cores;
 use t2t_host::interrupt::{INTERRUPTED, Interrupt};
 use t2t_model::action::{Phase, Target};
 use t2t_model::digest::Digest;
@@ -17,27 +14,29 @@ use t2t_model::event::{Event, Tally, Vouched};
 use t2t_model::publication::PAGE;
 use t2t_model::record::Record;
 use t2t_model::signature::Signer;
-use t2t_plan::graph::pick::{Force, named, pick};
-use t2t_plan::graph::{Index, Wanted};
+use t2t_plan::graph::Index;
 use t2t_plan::schedule::Settled;
 use t2t_report::render::build_page::{OpSummary, closing_table};
-use t2t_store::fs;
 use t2t_store::results;
 use t2t_store::store::lock::Lock;
 use t2t_store::store::noop_cache::NoopCache;
 
 use super::answer::{self, Told};
-use super::cluster::{Joined, Ready};
+use super::cluster::Joined;
 use super::edit::{self, Ahead, Edited};
 use super::error::CliError;
 use super::outputs::Outputs;
 use super::remote::OpenedRemote;
 use super::running::{Running, stop_on_signal};
 use super::unchanged::{self, Since};
-use super::{BuildArguments, Common, add, cluster, context, executor, init, measured, models, setup, streams, totals};
+use super::{BuildArguments, Common, add, context, measured, models, streams, totals};
 use crate::engine::{self, Report, Settings};
 use crate::reporter::Reporter;
-use crate::session::{self, Chosen, HeadStart, Options, Overwrite, Probing, Session};
+use crate::session::{HeadStart, Probing, Session};
+
+mod round;
+
+use self::round::{Built, Looked};
 
 /// Runs the command.
 pub(crate) fn build(common: &Common, arguments: &BuildArguments) -> Result<u8, CliError> {
@@ -102,73 +101,46 @@ fn build_and_tell(
     build_whole((common, arguments), going, outputs, Looked { root, place, head_start, ahead, start })
 }
 
-/// What is known before the whole workspace is looked at.
-struct Looked {
-    root: PathBuf,
-    /// Where the answer is kept, where it is.
-    place: Option<NoopCache>,
-    head_start: Option<HeadStart>,
-    /// What was built of edits.
-    ahead: Ahead,
-    start: Instant,
-}
-
-/// Looks at the whole workspace, builds it, and tells what that came to.
+/// Looks at the whole workspace, builds it, and tells what that came to. Where files change while it runs it is looked at anew.
 fn build_whole(
     (common, arguments): (&Common, &BuildArguments),
     going: &mut Going,
     outputs: &mut Outputs,
-    looked: Looked,
+    mut looked: Looked,
 ) -> Result<u8, CliError> {
-    let Looked { root, place, head_start, ahead, start } = looked;
     let running = going.running()?;
-    let Going { joined, interrupt, remote, .. } = going;
-    if interrupt.is_set() {
-        outputs.report(&Event::Finished { tally: ahead.tally(), wall: start.elapsed(), exit_code: INTERRUPTED });
+    if going.interrupt.is_set() {
+        let (tally, wall) = (looked.ahead.tally(), looked.start.elapsed());
+        outputs.report(&Event::Finished { tally, wall, exit_code: INTERRUPTED });
         return Ok(INTERRUPTED);
     }
-    let is_first = fs::stat(&root.join("cache/journal")).is_none();
-    let own = arguments.require_signed.then(|| OwnStore::under(&root));
-    let ready = cluster::ready((common, arguments), joined, remote, interrupt, || {
-        let session = open(common, arguments, &root, (own.as_ref(), head_start.as_ref()), interrupt)?;
-        running.hold(&session.pool);
-        let wanted = wanted(&session, arguments)?;
-        Ok((session, wanted))
-    })?;
-    let mut told = introduction(common, arguments, &ready);
-    let Ready { session, wanted, settings, .. } = ready;
-    context::warn(&session);
-    if is_first && let Some(text) = init::unignored(&root) {
+    let mut rounds = 1;
+    let built = loop {
+        let built = round::round((common, arguments), going, outputs, &mut looked)?;
+        let changed = built.report.changed.as_ref().filter(|_| !built.report.interrupted && !built.report.stopped);
+        // What is asked for by force would run once more, too.
+        let Some(path) = changed.filter(|_| rounds < ROUNDS && !arguments.force && !arguments.regenerate) else {
+            break built;
+        };
+        let text = format!("`{path}` changed while it was built: what reads it is built again");
         outputs.report(&Event::Note { text });
-    }
-    for event in told.iter().filter(|_| !ahead.is_introduced()) {
-        outputs.report(event);
-    }
-    let mut failures = Vec::new();
-    let mut tally = Tally::default();
-    cores::keep_off_devices(&settings.shares);
-    let built = engine::build(&session, &wanted, &settings, interrupt, &mut |event| {
-        if !ahead.repeats(&event) {
-            outputs.report(&event);
-        }
-        failures.extend(Some(event).filter(|event| matches!(event, Event::Failure { .. })));
-    });
+        looked.ahead.add(&built.session, &built.report);
+        rounds += 1;
+    };
     running.end_beside();
-    engine::drain_remote(&settings, interrupt, &mut |event| outputs.report(&event));
-    if let Err(error) = session.sources.save() {
-        outputs.report(&Event::Warning { text: format!("cannot keep what is known of the sources: {error}") });
-    }
+    let Built { session, wanted, settings, mut told, report, failures, own: _own } = built;
+    engine::drain_remote(&settings, &going.interrupt, &mut |event| outputs.report(&event));
     let traced = outputs.write_trace();
-    let report = built?;
     if let Some(vouched) = vouched(&session, &report, &settings, arguments) {
         outputs.report(&vouched);
     }
+    let mut tally = Tally::default();
     totals::count(&report, &mut tally);
-    ahead.correct(&mut tally, &|target| is_fresh(&session, &report, target));
+    looked.ahead.correct(&mut tally, &|target| is_fresh(&session, &report, target));
     let written = traced.and(outputs.write_junit(&session, &wanted, &report));
     let exit_code =
         written.as_ref().map_or_else(CliError::code, |()| totals::exit_code(&report).max(unjudged(&report, arguments)));
-    outputs.report(&Event::Finished { tally, wall: start.elapsed(), exit_code });
+    outputs.report(&Event::Finished { tally, wall: looked.start.elapsed(), exit_code });
     outputs.close_screen();
     tell_outdated_pages(&session, &report);
     let missing = missing(&session, &report, arguments);
@@ -177,7 +149,7 @@ fn build_whole(
     let table = table(&summaries) + &figures.unwrap_or_default();
     streams::print(&table);
     // What is told of nodes is not said again by a build that asks none.
-    if let Some(place) = place.as_ref().filter(|_| settings.nodes.is_none()) {
+    if let Some(place) = looked.place.as_ref().filter(|_| settings.nodes.is_none()) {
         told.extend(answer::told_again(&session, &report, &failures));
         let summary = answer::summary(&session, &report);
         answer::keep(place, &session, &report, Told { events: told, table, exit_code, summary }, summaries);
@@ -191,6 +163,9 @@ fn build_whole(
     written.and(outputs.close())?;
     Ok(exit_code)
 }
+
+/// How often a workspace is looked at whose files change while it is built.
+const ROUNDS: usize = 3;
 
 /// What builds of one command share.
 #[derive(Default)]
@@ -212,85 +187,6 @@ impl Going {
     /// Ends what runs, once a build is over.
     fn end(&self) {
         self.running.iter().for_each(Running::end);
-    }
-}
-
-/// Returns what is told before anything is decided.
-fn introduction(common: &Common, arguments: &BuildArguments, ready: &Ready) -> Vec<Event> {
-    let Ready { session, wanted, settings, told } = ready;
-    let mut events = setup::introduction(common, session, settings.nodes.as_deref());
-    events.extend(told.iter().cloned());
-    events.extend(setup::passed_over(arguments, session));
-    events.push(setup::started(session, wanted, settings));
-    events
-}
-
-/// Opens the workspace at `root`, with the servers that got a head start; the build's `own` store stands in for its own where there is one.
-fn open(
-    common: &Common,
-    arguments: &BuildArguments,
-    root: &Path,
-    (own, head_start): (Option<&OwnStore>, Option<&HeadStart>),
-    interrupt: &Interrupt,
-) -> Result<Session, CliError> {
-    let probing = if arguments.require_cached { context::as_built(common)? } else { Probing::Allowed };
-    if let Some(own) = own {
-        return context::open_signed(common, &arguments.targets, probing, &own.0, interrupt);
-    }
-    let reading = session::read_ahead(&root.join("cache"));
-    let overwrite = if arguments.overwrite { Overwrite::Yes } else { Overwrite::No };
-    let generator =
-        arguments.generator.clone().map(|generator| Chosen { generator, targets: arguments.targets.written() });
-    let options = context::options(common, root, probing);
-    let configurations = arguments.targets.configurations();
-    let executor = executor::given(arguments.on.as_deref());
-    let options = Options { executor, configurations, overwrite, generator, ..options };
-    let options = HeadStart::taken(head_start, options);
-    let session = Session::open(root, &options, interrupt)?;
-    session.expect(reading);
-    Ok(session)
-}
-
-/// Returns the actions that are wanted, and which of them run whatever is known.
-fn wanted(session: &Session, arguments: &BuildArguments) -> Result<Wanted, CliError> {
-    let force = if arguments.force { Force::Named } else { Force::Stale };
-    let mut wanted = pick(&session.graph, &arguments.targets.selection(session)?, force)?;
-    if arguments.regenerate {
-        force_generators(session, arguments, &mut wanted)?;
-    }
-    Ok(wanted)
-}
-
-/// Has the generator asked again for every named kernel that it makes. Fails where it makes none of them.
-fn force_generators(session: &Session, arguments: &BuildArguments, wanted: &mut Wanted) -> Result<(), CliError> {
-    let named = named(&session.graph, &arguments.targets.selection(session)?)?;
-    let is_made = |index: &Index| session.graph.action(*index).target().phase == Phase::Generate;
-    let made: Vec<Index> = named.into_iter().filter(is_made).collect();
-    if made.is_empty() {
-        let message = format!("the generator makes no kernel of {}", arguments.targets.written().join(", "));
-        let hint = "`t2t status` says whose the kernel files are; `--overwrite` replaces those that persons wrote where ops.yaml has `generator: template`";
-        return Err(CliError::misuse(message, hint));
-    }
-    for index in made {
-        wanted.forced[index.number()] = true;
-    }
-    Ok(())
-}
-
-/// A store that is empty at first, and gone when it is dropped.
-struct OwnStore(PathBuf);
-
-impl OwnStore {
-    /// Returns the one of this process. What a kill leaves of it, the next build removes.
-    fn under(root: &Path) -> Self {
-        Self(root.join("cache/scratch").join(process::id().to_string()))
-    }
-}
-
-impl Drop for OwnStore {
-    fn drop(&mut self) {
-        // What cannot be removed takes nothing but space.
-        let _ = fs::remove(&self.0);
     }
 }
 

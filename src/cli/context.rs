@@ -201,8 +201,11 @@ pub(crate) fn warn_of_unknown_versions(common: &Common, session: &Session) -> Re
     Ok(())
 }
 
-/// Says what of the published results of a session cannot be used.
+/// Says what of the published results of a session cannot be used, and which folders of `sources` are not there.
 pub(crate) fn warn(session: &Session) {
+    for folder in session.spec.sources.iter().filter(|folder| !session.root.join(folder).is_dir()) {
+        say(&format!("warning: `sources` in ops.yaml names `{folder}`, and there is no such folder"));
+    }
     session.published.iter().for_each(|published| warn_of(published, session));
 }
 

@@ -54,9 +54,13 @@ impl Ahead {
         self.is_introduced
     }
 
-    /// Returns whether the event only says again what was told.
-    pub(crate) fn repeats(&self, event: &Event) -> bool {
+    /// Returns whether the event only says again what was told. Of an action that runs again all is new.
+    pub(crate) fn repeats(&mut self, event: &Event) -> bool {
         match event {
+            Event::ActionStarted { target, .. } => {
+                self.told.remove(target);
+                false
+            }
             Event::ActionFresh { target, .. } | Event::ActionSkipped { target, .. } | Event::Failure { target, .. } => {
                 self.told.contains(target)
             }
@@ -76,6 +80,15 @@ impl Ahead {
         tally.fresh -= ran + restored;
         tally.ran += ran;
         tally.restored += restored;
+    }
+
+    /// Adds what a build settled, which is looked at once more.
+    pub(crate) fn add(&mut self, session: &Session, report: &Report) {
+        let Self { told, ran, restored, .. } = Self::of(session, report);
+        self.told.extend(told);
+        self.restored.extend(restored.difference(&ran).filter(|target| !self.ran.contains(target)).cloned());
+        self.ran.extend(ran);
+        self.is_introduced = true;
     }
 
     fn of(session: &Session, report: &Report) -> Self {

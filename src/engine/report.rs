@@ -19,6 +19,8 @@ pub(crate) struct Report {
     pub(crate) replaced: BTreeSet<usize>,
     /// The actions that were not to run and whose results do not stand, with the reasons; what depends on them is among them.
     pub(crate) missing: Vec<(Index, Vec<String>)>,
+    /// A file that changed while an action ran that reads it, which has no result then: of a build that is not controlled.
+    pub(crate) changed: Option<String>,
     /// How often nodes lost an action that then ran again.
     pub(crate) again: usize,
     /// Whether the user stopped it.

@@ -10,6 +10,7 @@ use t2t_model::record::Outcome;
 use t2t_plan::dispatcher::{Event as Told, Ticket, measures};
 use t2t_plan::explain;
 use t2t_plan::graph::Index;
+use t2t_plan::schedule::Settled;
 use t2t_store::fs;
 
 use super::in_flight::{self, Running, Touched};
@@ -120,14 +121,19 @@ impl Run<'_, '_> {
         }
         self.count_tokens(performed);
         match (self.changed_meanwhile(&running, performed), running.index) {
-            (Some(path), Some(index)) if !self.control.is_controlled() => {
-                self.commit(index, &Performed::lost(format!("`{path}` changed while it ran: run `t2t build` again")))
-            }
-            (Some(path), _) => {
+            (Some(path), index) => {
                 let (target, lane) = (running.action.target().clone(), running.lane);
                 let reason = format!("`{path}` changed while it ran");
-                (self.emit)(Event::ActionCancelled { target, lane, reason });
-                Err(Stop::Outdated(path))
+                (self.emit)(Event::ActionCancelled { target, lane, reason: reason.clone() });
+                match index.filter(|_| !self.control.is_controlled()) {
+                    Some(index) => {
+                        self.pending.remove(&index);
+                        self.schedule.finish(index, Settled::Lost(reason));
+                        self.changed.get_or_insert(path);
+                        Ok(())
+                    }
+                    None => Err(Stop::Outdated(path)),
+                }
             }
             (None, Some(index)) => {
                 self.keep_inputs(ticket, index, performed);

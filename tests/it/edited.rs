@@ -372,3 +372,21 @@ fn a_file_that_changes_while_its_edit_is_built_is_built_again() {
     project.forget_answers();
     project.build().exits(0).runs("");
 }
+
+#[test]
+fn what_reads_a_file_that_is_saved_while_it_is_built_is_built_again() {
+    let project = Project::new();
+    project.kernel("softmax", "v2_tiling", "WAITS");
+    let child = project.spawn("build --junit cases.xml");
+    project.until_logged("softmax/v2_tiling:check candidate:run");
+    project.kernel("softmax", "v2_tiling", "REJECT mismatch");
+    project.calm();
+    let path = file("softmax", "v2_tiling");
+    let ran = project.wait(child).exits(1);
+    let ran = ran.says(&format!("check softmax/v2_tiling … cancelled: `{path}` changed while it ran\n"));
+    let ran = ran.says(&format!("note: `{path}` changed while it was built: what reads it is built again\n"));
+    let ran = ran.says("check softmax/v2_tiling … rejected (mismatch)").says("\nfresh 0, restored 0, ran ");
+    assert_eq!(ran.stderr.matches("check softmax/v1_baseline … passed").count(), 1, "{}", ran.stderr);
+    assert!(project.read("cases.xml").contains("mismatch"));
+    project.build().exits(1).runs("");
+}

@@ -141,3 +141,12 @@ fn what_cannot_be_printed_is_exit_code_3_with_one_line_and_a_reader_that_has_gon
         assert_eq!(output.status.code(), Some(0), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
     }
 }
+
+#[test]
+fn a_folder_of_sources_that_is_not_there_is_told() {
+    let project = Project::new();
+    project.edit("ops.yaml", "ops:\n", "sources: [lib, nowhere]\nops:\n");
+    project.write("lib/shared.py", "\n");
+    let told = "warning: `sources` in ops.yaml names `nowhere`, and there is no such folder\n";
+    project.build().exits(0).says(told).never_says("`lib`");
+}
