@@ -331,7 +331,7 @@ fn the_engine_changes_no_property_of_its_process() {
         let found = lasting(&read(&root().join(&file)));
         assert!(found.is_empty(), "{} calls {found:?}, which is for a command to do", file.display());
     }
-    for command in ["build", "edit", "watch/round", "sweep", "improve"] {
+    for command in ["build/round", "edit", "watch/round", "sweep", "improve"] {
         let text = read(&root().join("src/cli").join(command).with_extension("rs"));
         assert_eq!(lasting(&text), ["keep_off_devices"], "`{command}` runs children beside devices");
     }
