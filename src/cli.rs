@@ -299,7 +299,8 @@ pub fn main() -> ExitCode {
     secrets::close_this_process();
     // A shell asks, and the answer is all that is printed. Otherwise nothing is done.
     CompleteEnv::with_factory(Cli::command).var(complete::VARIABLE).complete();
-    let code = limits::prepare().and_then(|()| begin(Cli::parse())).unwrap_or_else(|error| {
+    let code = limits::prepare().and_then(|()| Cli::try_parse().map_or_else(|said| error::told(&said), begin));
+    let code = code.unwrap_or_else(|error| {
         error.print();
         error.code()
     });

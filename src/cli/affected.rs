@@ -26,7 +26,7 @@ pub(crate) fn run(common: &Common, arguments: &AffectedArguments) -> Result<u8, 
     let commit = commit(&root, &arguments.since)?;
     let changed = git::changed(&root, &commit).map_err(|error| refused(&arguments.since, &error))?;
     let session = context::open(common, context::as_built(common)?, &Interrupt::default())?;
-    let (causes, gone) = if changed.is_empty() {
+    let (causes, gone) = if changed.is_empty() && !reads_links(&root, &session)? {
         (BTreeMap::new(), BTreeSet::new())
     } else {
         since(common, &root, &session, &commit, &changed)?
@@ -96,9 +96,7 @@ fn since(
         Err(NoAnswer::Refused(_)) => return Ok((everything(), BTreeSet::new())),
         Err(error) => return Err(CliError::machine(error.to_string())),
     };
-    // What git does not keep is in no commit, and is no change. What lies behind a link may have changed under another name.
-    let is_unchanged =
-        |path: &RepoPath| !changed.contains(path.as_str()) && !fs::is_linked(root, Path::new(path.as_str()));
+    let is_unchanged = |path: &RepoPath| is_unchanged(root, changed, path);
     let files = session.inventory.files.values().flat_map(|file| file.closure.keys());
     revision.adopt(root, files.filter(|path| is_unchanged(path)))?;
     let before = if revision.has(OPS) { Some(revision.session(common, root)?) } else { None };
@@ -117,6 +115,37 @@ fn since(
     let causes = affected(Some(&old), &now, &loose(&before, session, changed));
     let names = |session: &Session| -> BTreeSet<String> { session.spec.ops.iter().map(|op| op.name.clone()).collect() };
     Ok((causes, names(&before).difference(&names(session)).cloned().collect()))
+}
+
+/// Returns whether a file of the workspace at `root` is what it was, where those that git says so of are `changed`. What git does not keep is in no commit, and is no change.
+fn is_unchanged(root: &Path, changed: &BTreeSet<String>, path: &RepoPath) -> bool {
+    // A repository within this one changes as a whole: git names its folder.
+    let is_named = |path: &Path| {
+        path.ancestors()
+            .filter_map(Path::to_str)
+            .any(|part| !part.is_empty() && (changed.contains(part) || changed.contains(&format!("{part}/"))))
+    };
+    let own = Path::new(path.as_str());
+    if is_named(own) {
+        return false;
+    }
+    if !fs::is_linked(root, own) {
+        return true;
+    }
+    // What lies behind a link may have changed under another name, and outside of the repository without git. A link on the way may have led elsewhere.
+    let is_link = |name: &String| fs::is_linked(root, Path::new(name));
+    let leads_to = fs::resolved_below(root, &root.join(own));
+    leads_to.is_some_and(|to| !is_named(&to)) && !changed.iter().any(is_link)
+}
+
+/// Returns whether a file that a kernel is made from, or that a result was seen to read, is or lies behind a link.
+fn reads_links(root: &Path, session: &Session) -> Result<bool, CliError> {
+    let is_link = |path: &RepoPath| fs::is_linked(root, Path::new(path.as_str()));
+    if session.inventory.files.values().flat_map(|file| file.closure.keys()).any(is_link) {
+        return Ok(true);
+    }
+    let standing = standing(session)?;
+    Ok(standing.iter().flatten().flat_map(|record| record.discovered.keys()).any(is_link))
 }
 
 /// Returns, by number of the action, the result that stands.

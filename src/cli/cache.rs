@@ -306,7 +306,7 @@ fn export(arguments: &ExportArguments) -> Result<u8, CliError> {
     let artifacts = if arguments.without_ir { Artifacts::WithoutIr } else { Artifacts::All };
     let unwritable = || format!("cannot write `{}`", arguments.file.display());
     let place = context::absolute(&arguments.file);
-    outputs::may_be_replaced(&place, "the results", &[archive::MAGIC])?;
+    outputs::may_be_written(&place, "the results", &[archive::MAGIC])?;
     let (mut draft, _noted) =
         fs::Draft::start(&place, |draft| leftovers::note(&cache, draft)).with_context(unwritable)?;
     let packed = archive::pack(&Cas::open(&cache), &records, artifacts, &mut draft).with_context(unwritable)?;
@@ -339,6 +339,12 @@ fn nothing_kept() -> CliError {
 fn import(file: &Path) -> Result<u8, CliError> {
     let root = context::workspace()?;
     let cache = root.join("cache");
+    if file.is_dir() {
+        return Err(CliError::misuse(
+            format!("`{}` is a folder", file.display()),
+            "name a file that `t2t cache export FILE` wrote",
+        ));
+    }
     let opened = fs::open_if_there(&context::absolute(file));
     let mut opened = opened.with_context(|| format!("cannot read `{}`", file.display()))?.ok_or_else(|| {
         CliError::misuse(format!("no file `{}`", file.display()), "`t2t cache export FILE` writes one")

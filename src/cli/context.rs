@@ -11,6 +11,7 @@ use t2t_model::action::Phase;
 use t2t_plan::graph::expand::Configurations;
 use t2t_plan::graph::files::{self, Files};
 use t2t_plan::graph::pick::{self, Selection};
+use t2t_store::fs;
 use t2t_store::results::Published;
 use t2t_store::store::lock::Lock;
 
@@ -259,13 +260,31 @@ pub(crate) fn named(session: &Session, written: &[String]) -> Result<Vec<String>
         }
         for part in parts {
             let made = match from_here(&session.root, part) {
-                Some(path) => files.targets(&path)?,
+                Some(path) => made_from(&files, &session.root, &path, part)?,
+                None if part.starts_with(['/', '.']) => {
+                    let message = format!("`{part}` lies outside of the workspace, `{}`", session.root.display());
+                    return Err(CliError::misuse(message, "name an op, a variant or a file of the workspace"));
+                }
                 None => None,
             };
             targets.extend(made.unwrap_or_else(|| vec![part.to_owned()]));
         }
     }
     Ok(targets)
+}
+
+/// Returns the targets that are made from the file, folder or pattern `path` of the workspace at `root`, which was `written` so; None where it is no name of files.
+fn made_from(files: &Files<'_>, root: &Path, path: &str, written: &str) -> Result<Option<Vec<String>>, CliError> {
+    let made = files.targets(path)?;
+    let first = path.split(['/', ':']).next().unwrap_or_default();
+    if made.is_none() && files.spec.op(first).is_none() && !path.is_empty() && root.join(path).exists() {
+        let message = format!("no op or variant is made from `{written}`");
+        return Err(CliError::misuse(
+            message,
+            "name a kernel file, an op as ops.yaml has it, or a variant as `OP/VARIANT`",
+        ));
+    }
+    Ok(made)
 }
 
 /// Returns where a file that is named from the current folder lies in the workspace. None where it lies outside.
@@ -282,5 +301,9 @@ fn from_here(root: &Path, path: &str) -> Option<String> {
         }
     }
     let inside = parts.iter().collect::<PathBuf>();
-    inside.strip_prefix(root).ok()?.to_str().map(str::to_owned)
+    if let Ok(path) = inside.strip_prefix(root) {
+        return path.to_str().map(str::to_owned);
+    }
+    // The workspace may be named by a link.
+    fs::resolved_below(root, &inside)?.to_str().map(str::to_owned)
 }

@@ -128,6 +128,16 @@ impl From<Unknown> for CliError {
     }
 }
 
+/// Prints what the parser of the command line says instead of running a command: help, a version, or what is wrong with it.
+pub(super) fn told(said: &clap::Error) -> Result<u8, CliError> {
+    match said.print() {
+        Err(error) if !said.use_stderr() && error.kind() != ErrorKind::BrokenPipe => {
+            Err(CliError::machine(format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(u8::try_from(said.exit_code()).unwrap_or(2)),
+    }
+}
+
 impl From<EngineError> for CliError {
     fn from(error: EngineError) -> Self {
         let message = error.to_string();

@@ -150,11 +150,7 @@ fn open_events(path: &Path, arguments: &BuildArguments) -> Result<(Events<File>,
 /// Makes a file that is written whole at the end.
 fn made(path: &Path, empty: &[u8], what: &str) -> Result<PathBuf, CliError> {
     let path = context::absolute(path);
-    // A file is replaced when it is written, and a device or a pipe must not be.
-    if path.exists() && !path.is_file() {
-        return Err(unfit(&path, what, "it is no file"));
-    }
-    may_be_replaced(&path, what, OF_BUILD)?;
+    may_be_written(&path, what, OF_BUILD)?;
     fs::write(&path, empty).map_err(|error| unfit(&path, what, &error.to_string()))?;
     Ok(path)
 }
@@ -164,6 +160,14 @@ const OF_BUILD: &[&str] = &["<", "{", "["];
 
 /// How a page or a picture begins.
 pub(super) const MARKUP: &[&str] = &["<"];
+
+/// Fails where a file that is written whole would take the place of a folder, a device or a pipe, or of what [`may_be_replaced`] keeps.
+pub(super) fn may_be_written(path: &Path, what: &str, begins: &[&str]) -> Result<(), CliError> {
+    if path.exists() && !path.is_file() {
+        return Err(unfit(path, what, "it is no file"));
+    }
+    may_be_replaced(path, what, begins)
+}
 
 /// Fails where a file has something in it that begins as none of what is written there: it is an `ops.yaml` or a kernel whose name was written in the wrong place.
 pub(super) fn may_be_replaced(path: &Path, what: &str, begins: &[&str]) -> Result<(), CliError> {

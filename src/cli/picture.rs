@@ -38,7 +38,7 @@ pub(crate) fn picture(device: &str, out: Option<&Path>) -> Result<u8, CliError> 
     let drawn = speedups::svg(&title(&published, device), &ops).map_err(anyhow::Error::new)?;
     match out {
         Some(file) => {
-            outputs::may_be_replaced(file, "the picture", outputs::MARKUP)?;
+            outputs::may_be_written(file, "the picture", outputs::MARKUP)?;
             fs::write(file, drawn.as_bytes()).map_err(|error| {
                 CliError::misuse(format!("cannot write `{}`: {error}", file.display()), "name another file")
             })?;

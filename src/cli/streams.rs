@@ -5,10 +5,12 @@
 
 use std::env;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::OnceLock;
 
 use console::Term;
 use t2t_model::foreign;
+use t2t_store::fs;
 
 use crate::reporter::Screen;
 
@@ -45,4 +47,10 @@ pub(crate) fn say(line: &str) {
 /// Returns how many columns standard output has; None where it is no terminal.
 pub(crate) fn width() -> Option<usize> {
     Screen::of(&Term::stdout(), &|name| env::var_os(name)).width
+}
+
+/// Returns whether a standard stream of this process is written to the file at `path`.
+pub(crate) fn is_output(path: &Path) -> bool {
+    let written = [fs::identity_of(&io::stdout()), fs::identity_of(&io::stderr())];
+    fs::identity(path).is_some_and(|identity| written.contains(&Some(identity)))
 }

@@ -25,7 +25,7 @@ use t2t_store::store::lock::Lock;
 
 use super::cluster::{self, Join, Joined};
 use super::error::CliError;
-use super::{BuildArguments, Common, WatchArguments, context, executor, remote, setup};
+use super::{BuildArguments, Common, WatchArguments, context, executor, remote, setup, streams};
 use crate::engine::{self, Begins, InFlight, Nodes, Settings, Waker};
 use crate::reporter::{Bars, Screen, Verbosity, View, view};
 use crate::session::{KeptServers, Options, Probing, Session};
@@ -189,7 +189,10 @@ impl Watching<'_> {
         view.draw();
         // What would mend a workspace that cannot be read, no session knows.
         let session = self.picked.as_ref().map(|(session, _)| session).filter(|_| self.is_read);
-        let minds = |path: &Path| session.is_none_or(|session| is_relevant(session, &self.relevance, path));
+        let minds = |path: &Path| match session {
+            Some(session) => is_relevant(session, &self.relevance, path),
+            None => !streams::is_output(path),
+        };
         let mut inbox = self.inbox.borrow_mut();
         inbox.wait(LOOK, view.as_mut(), &self.root, &minds);
         if let (Some(touched), Some(in_flight)) = (inbox.take_passed(), &mut self.in_flight) {

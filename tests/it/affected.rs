@@ -237,8 +237,39 @@ fn what_git_is_told_to_ignore_is_no_change_and_what_lies_behind_a_link_may_be_on
     project.remove(linked);
     std::os::unix::fs::symlink("../../behind.py", project.path(linked)).unwrap();
     commit(&project);
+    project.build();
+    assert!(affected(&project, "--since HEAD").is_empty(), "nothing changed");
+    project.edit(KERNEL, "+ 2", "+ 3");
+    assert_eq!(affected(&project, "--since HEAD"), ["softmax"], "what the link leads to is what it was");
     project.edit("behind.py", "+ 1", "+ 2");
+    assert_eq!(affected(&project, "--since HEAD"), ["softmax", "gelu"]);
+    // Git says nothing of what lies outside.
+    commit(&project);
+    project.write("../behind.py", project.read("behind.py"));
+    project.remove(linked);
+    std::os::unix::fs::symlink("../../../behind.py", project.path(linked)).unwrap();
+    commit(&project);
+    project.build();
+    project.edit("../behind.py", "+ 2", "+ 3");
     assert_eq!(affected(&project, "--since HEAD"), ["gelu"]);
+}
+
+#[test]
+fn a_repository_within_the_repository_changes_as_a_whole() {
+    let project = committed(Project::built());
+    git(&project, "rm -rq --cached kernels/gelu");
+    git(&project, "-C kernels/gelu init -q");
+    git(&project, "-C kernels/gelu add -A");
+    git(&project, "-C kernels/gelu commit -qm own");
+    git(&project, "-c advice.addEmbeddedRepo=false add kernels/gelu");
+    commit(&project);
+    assert!(affected(&project, "--since HEAD").is_empty());
+    project.edit("kernels/gelu/v1_baseline.py", "+ 1", "+ 2");
+    assert_eq!(affected(&project, "--since HEAD"), ["gelu"]);
+    git(&project, "-C kernels/gelu commit -qam change");
+    commit(&project);
+    assert_eq!(affected(&project, "--since HEAD~1"), ["gelu"]);
+    assert!(affected(&project, "--since HEAD").is_empty());
 }
 
 #[test]

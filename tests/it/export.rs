@@ -436,4 +436,15 @@ fn what_cannot_be_named_or_exported_is_bad_use() {
     let expected = "error: `softmax/rows` cannot be exported: its entry is an operator with methods\n";
     assert_eq!((ran.code, ran.told.starts_with(expected)), (Some(2), true), "{}", ran.told);
     assert!(!workspace.path("export").exists());
+    // A pipe and a link stay.
+    let (pipe, link) = (workspace.path("pipe"), workspace.path("link"));
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    std::os::unix::fs::symlink("kernels", &link).unwrap();
+    for (name, told) in [("pipe", "is no folder"), ("link", "is a link")] {
+        let ran = export(&workspace, &["gelu", "--as", "package", "--out", name]);
+        assert_eq!((ran.code, ran.told.contains(told)), (Some(2), true), "{}", ran.told);
+    }
+    let ran = workspace.run(&["cache", "export", "pipe"]);
+    assert_eq!((ran.code, ran.told.contains("it is no file")), (Some(2), true), "{}", ran.told);
+    assert!(!pipe.is_file() && pipe.exists() && link.is_symlink());
 }

@@ -56,6 +56,20 @@ hint: list it under `variants` of its op; `t2t status` names the files that no v
 }
 
 #[test]
+fn a_file_is_found_by_a_link_to_the_workspace_and_one_of_elsewhere_is_said_to_be_outside() {
+    let project = Project::new();
+    let link = project.path("../link");
+    std::os::unix::fs::symlink(project.path(""), &link).unwrap();
+    let linked = link.join("kernels/gelu/v1_baseline.py");
+    project.t2t(&format!("graph --format json --phase check {}", linked.display())).names("gelu/v1_baseline:check");
+    let outside = "lies outside of the workspace, `[ROOT]`\nhint: name an op, a variant or a file of the workspace\n";
+    for path in ["/etc/passwd", "../python/bin/python"] {
+        project.t2t(&format!("build {path}")).exits(2).says(&format!("error: `{path}` {outside}"));
+    }
+    project.t2t("build ops.yaml").exits(2).says("error: no op or variant is made from `ops.yaml`\n");
+}
+
+#[test]
 fn several_phases_are_built_with_what_they_need() {
     let project = Project::new();
     let both = "softmax:analyze softmax/v1_baseline:compile,check softmax/v2_tiling:compile,check";

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -52,6 +53,26 @@ pub fn stat(path: &Path) -> Option<Stat> {
 #[must_use]
 pub fn identity(path: &Path) -> Option<(u64, u64)> {
     fs::metadata(path).ok().map(|facts| (facts.dev(), facts.ino()))
+}
+
+/// Returns the same of what is open.
+#[must_use]
+pub fn identity_of(open: &impl AsFd) -> Option<(u64, u64)> {
+    let facts = File::from(open.as_fd().try_clone_to_owned().ok()?).metadata().ok()?;
+    Some((facts.dev(), facts.ino()))
+}
+
+/// Makes a link at `path` to `to`, and the folders above it.
+pub fn link(to: &Path, path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), make_folder)?;
+    std::os::unix::fs::symlink(to, path)
+}
+
+/// Returns where the file at `path` is without links, relative to `root`; None where it is not there, or lies elsewhere.
+#[must_use]
+pub fn resolved_below(root: &Path, path: &Path) -> Option<PathBuf> {
+    let whole = fs::canonicalize(path).ok()?;
+    whole.strip_prefix(fs::canonicalize(root).ok()?).ok().map(Path::to_owned)
 }
 
 /// Returns whether `path`, which is relative, is or goes through a link below `root`.

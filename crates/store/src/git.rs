@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -70,9 +70,23 @@ pub fn index_lock(root: &Path) -> Option<PathBuf> {
     Some(root.join(path.trim_end_matches('\n')))
 }
 
-/// Returns what the file at `path`, relative to the folder `root`, held at `commit`.
+/// Returns what the file at `path`, relative to the folder `root`, held at `commit`. Links are followed inside of the repository.
 pub fn file(root: &Path, commit: &str, path: &str) -> Result<Vec<u8>, NoAnswer> {
-    git(root, ["cat-file", "blob", &format!("{commit}:./{path}")])
+    let name = format!("{commit}:./{path}");
+    // Names are told git a line each.
+    if path.contains('\n') {
+        return git(root, ["cat-file", "blob", &name]);
+    }
+    let answer = told(root, ["cat-file", "--batch", "--follow-symlinks"], format!("{name}\n").as_bytes())?;
+    let head = answer.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let words = String::from_utf8_lossy(head);
+    let mut words = words.rsplit(' ');
+    match (words.next().map(str::parse::<usize>), words.next()) {
+        (Some(Ok(length)), Some("blob")) if answer.len() > head.len() + length => {
+            Ok(answer[head.len() + 1..][..length].to_vec())
+        }
+        _ => Err(NoAnswer::Refused(format!("no file {path}"))),
+    }
 }
 
 /// Returns the last commits, `most` at most, that changed files below `path` in the workspace at `root`, the newest first.
@@ -90,7 +104,7 @@ pub fn changes(root: &Path, path: &str, most: usize) -> Result<Vec<Change>, NoAn
     Ok(commits.collect())
 }
 
-/// Writes the files that the folder `root` held at `commit` into `folder`. Links and special files are left out.
+/// Writes the files that the folder `root` held at `commit` into `folder`, and links that stay in it. Other links and special files are left out.
 pub fn check_out(root: &Path, commit: &str, folder: &Path) -> Result<(), NoAnswer> {
     let archive = git(root, ["archive", "--format=tar", commit])?;
     let mut archive = tar::Archive::new(archive.as_slice());
@@ -98,13 +112,35 @@ pub fn check_out(root: &Path, commit: &str, folder: &Path) -> Result<(), NoAnswe
         let mut member = member.map_err(NoAnswer::Answer)?;
         let path = member.path().map_err(NoAnswer::Answer)?.into_owned();
         let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
-        if plain && member.header().entry_type().is_file() {
+        let kind = member.header().entry_type();
+        if plain && kind.is_symlink() {
+            let to = member.link_name().map_err(NoAnswer::Answer)?.filter(|to| stays(&path, to));
+            to.map_or(Ok(()), |to| fs::link(&to, &folder.join(&path))).map_err(NoAnswer::Answer)?;
+        }
+        if plain && kind.is_file() {
             let mut bytes = Vec::new();
             member.read_to_end(&mut bytes).map_err(NoAnswer::Answer)?;
             fs::write(&folder.join(path), &bytes).map_err(NoAnswer::Answer)?;
         }
     }
     Ok(())
+}
+
+/// Returns whether a link at `path` to `to` leads to nothing above the folder that `path` is relative to.
+fn stays(path: &Path, to: &Path) -> bool {
+    let mut depth = path.components().count().saturating_sub(1);
+    to.components().all(|part| match part {
+        Component::Normal(_) => {
+            depth += 1;
+            true
+        }
+        Component::CurDir => true,
+        Component::ParentDir => depth.checked_sub(1).is_some_and(|less| {
+            depth = less;
+            true
+        }),
+        Component::RootDir | Component::Prefix(_) => false,
+    })
 }
 
 /// Returns the files below the workspace at `root` that differ from `commit`, sorted: changed, removed, added, and untracked ones that git does not ignore. A
@@ -124,12 +160,25 @@ pub fn would_add(root: &Path, path: &str) -> bool {
         && git(root, ["check-ignore", "--quiet", "--", path]).is_err()
 }
 
-/// Returns git's output. It takes no optional locks, never prompts, and reads no input from this process.
+/// Returns git's output.
 fn git<S: AsRef<OsStr>>(root: &Path, arguments: impl IntoIterator<Item = S>) -> Result<Vec<u8>, NoAnswer> {
+    told(root, arguments, b"")
+}
+
+/// Returns git's output where it reads `input`, which a pipe holds. It takes no optional locks, never prompts, and reads no input from this process.
+fn told<S: AsRef<OsStr>>(
+    root: &Path,
+    arguments: impl IntoIterator<Item = S>,
+    input: &[u8],
+) -> Result<Vec<u8>, NoAnswer> {
     let mut command = Command::new("git");
-    command.arg("-C").arg(root).args(arguments).env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C").stdin(Stdio::null());
+    command.arg("-C").arg(root).args(arguments).env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     secrets::withhold(&mut command);
-    let output = command.output().map_err(NoAnswer::Start)?;
+    let mut child = command.spawn().map_err(NoAnswer::Start)?;
+    // A git that has ended reads nothing, and says why itself.
+    let _ = child.stdin.take().map(|mut stdin| stdin.write_all(input));
+    let output = child.wait_with_output().map_err(NoAnswer::Answer)?;
     if output.status.success() {
         return Ok(output.stdout);
     }

@@ -36,8 +36,11 @@ struct Written {
 pub(super) fn may_be_written(place: &Path) -> Result<(), CliError> {
     let shown = place.display();
     let refused = |why: String| CliError::misuse(why, "`--out DIR` names another folder");
-    if fs::stat(place).is_some() {
-        return Err(refused(format!("`{shown}` is a file")));
+    if place.is_symlink() {
+        return Err(refused(format!("`{shown}` is a link, in whose place the folder would be put")));
+    }
+    if place.exists() && !place.is_dir() {
+        return Err(refused(format!("`{shown}` is no folder")));
     }
     let below = files(place);
     if below.is_empty() {

@@ -13,7 +13,7 @@ use super::inbox::{Again, Due};
 use super::{WRITTEN, Watching, is_relevant};
 use crate::cli::edit::Ahead;
 use crate::cli::error::CliError;
-use crate::cli::{setup, totals};
+use crate::cli::{setup, streams, totals};
 use crate::engine::{self, Begins, Command, Control, Ended, Report, Settings};
 use crate::reporter::View;
 use crate::session::Session;
@@ -87,7 +87,9 @@ impl Watching<'_> {
             let mut view = view.borrow_mut();
             view.draw();
             let mut inbox = inbox.borrow_mut();
-            inbox.take(view.as_mut(), &session.root, &|path| !is_read || is_relevant(session, relevance, path));
+            inbox.take(view.as_mut(), &session.root, &|path| {
+                if is_read { is_relevant(session, relevance, path) } else { !streams::is_output(path) }
+            });
             if let Some(touched) = inbox.take_passed() {
                 return Command::Touched(touched);
             }

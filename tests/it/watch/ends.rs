@@ -5,7 +5,8 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use nix::sys::signal::Signal;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use super::{KERNEL, ends_whole, waiting, watched};
 use crate::project::{Project, file, until};
@@ -49,6 +50,26 @@ fn between_rounds_another_build_may_run_and_a_round_says_for_whom_it_waits() {
     project.calm();
     watching.settles();
     project.wait(other).exits(0);
+}
+
+#[test]
+fn its_own_lines_in_a_file_of_the_workspace_begin_no_round_while_ops_yaml_is_broken() {
+    let project = Project::built();
+    let lines = fs::File::create(project.path("lines.txt")).unwrap();
+    let mut command = project.command("watch");
+    let mut child = command.stdout(lines.try_clone().unwrap()).stderr(lines).spawn().unwrap();
+    let said = |text: &str| until(|| project.read("lines.txt").contains(text).then_some(()));
+    said("fresh ");
+    project.write("ops.yaml", "ops: [\n");
+    said("changed: ops.yaml");
+    for round in 0..3 {
+        project.write(&format!("notes{round}.txt"), "");
+        said(&format!("notes{round}.txt"));
+    }
+    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).unwrap();
+    child.wait().unwrap();
+    let told = project.read("lines.txt");
+    assert!(!told.contains("lines.txt"), "{told}");
 }
 
 #[test]
