@@ -226,8 +226,9 @@ fn read_by(phase: Phase) -> &'static [&'static str] {
             "reference", "inputs", "random", "kwargs", "dtypes", "sizes", "check_sizes", "seeds", "edges", "fixed",
             "backward", "broadcast",
         ],
+        // Which dims are free, and which lengths fit, shows in the sizes that are measured, too.
         Phase::Check => &[
-            "torch", "reference", "inputs", "outputs", "random", "kwargs", "dtypes", "measured", "check_sizes", "seeds",
+            "torch", "reference", "inputs", "outputs", "random", "kwargs", "dtypes", "sizes", "measured", "check_sizes", "seeds",
             "edges", "fixed", "tolerances",
             "precision", "mutates", "allow", "backward", "broadcast", "deterministic", "cases",
         ],

@@ -24,6 +24,7 @@ mod reference;
 mod sizes;
 mod expression;
 pub mod doubling;
+mod built_in;
 pub mod entry;
 pub mod listed;
 mod reader;

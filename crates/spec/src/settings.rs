@@ -6,10 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::built_in::{self, Told};
 use super::expression::Expression;
 use super::inits::quantities;
 use super::inputs::texts;
-use super::layers::{Layer, Layers, Owner};
+use super::layers::{self, Layer, Layers, Owner};
 use super::names::{self, suggestion};
 use super::node::{Entry, Node};
 use super::reader::Reader;
@@ -22,6 +23,10 @@ pub(super) struct Uses {
     needed: Vec<String>,
     /// Strings in kwargs: dims where a length is declared for them, else just strings.
     possible: BTreeSet<String>,
+    /// The lengths of shapes.
+    shapes: Vec<Expression>,
+    /// The whole numbers among the kwargs.
+    numbers: Vec<u64>,
 }
 
 impl Uses {
@@ -36,12 +41,13 @@ impl Uses {
             _ => None,
         });
         let dims = |expression: Expression| expression.dims().into_iter().map(str::to_owned).collect::<Vec<_>>();
-        let needed = shapes.chain(inits).flat_map(dims).collect();
+        let shapes: Vec<Expression> = shapes.collect();
+        let needed = shapes.iter().cloned().chain(inits).flat_map(dims).collect();
         let mut possible = BTreeSet::new();
         for value in kwargs.values() {
             strings(value, &mut possible);
         }
-        Uses { needed, possible }
+        Uses { needed, possible, shapes, numbers: kwargs.values().filter_map(Value::as_u64).collect() }
     }
 
     /// Returns these dims and those kwargs strings that the op's own sizes name: a size is what makes such a string a dim.
@@ -55,7 +61,7 @@ impl Uses {
             .map(|entry| entry.key.clone())
             .filter(|dim| self.possible.contains(dim) && !self.needed.contains(dim))
             .collect();
-        Uses { needed: self.needed.into_iter().chain(named).collect(), possible: self.possible }
+        Uses { needed: self.needed.into_iter().chain(named).collect(), ..self }
     }
 
     /// Adds the uses in further arguments, where strings mean the same as in kwargs.
@@ -76,6 +82,8 @@ impl Reader<'_, '_> {
     pub(crate) fn settings(&mut self, layers: &Layers, uses: &Uses, profile: Profile) -> Option<Settings> {
         let dims = Dims::new(&uses.needed, self.fixed(layers, uses));
         let sizes = self.sizes(layers, &dims, ["bench", "sizes"])?;
+        let is_built_in = layers.find(&["bench", "sizes"]).is_some_and(|(layer, _)| layer.name == layers::CPU_PROFILE);
+        let sizes = if is_built_in { built_in::fitted(sizes, &dims.free, &told(layers, &dims, uses)) } else { sizes };
         let check_sizes = match layers.get(&["check", "sizes"]) {
             Some(_) => self.sizes(layers, &dims, ["check", "sizes"])?,
             None => default_check_sizes(&sizes, profile),
@@ -169,6 +177,15 @@ impl Reader<'_, '_> {
             self.fault(place, &message, "a random op is measured with `pass: forward`");
         }
     }
+}
+
+/// Returns what an op's entry says of the lengths that it takes. A size of its own that does not fit is said where it counts.
+fn told(layers: &Layers, dims: &Dims, uses: &Uses) -> Told {
+    let own = layers.upward().filter(|layer| layer.owner == Owner::Op);
+    let nodes = own.flat_map(|layer| ["bench", "check"].map(|section| layer.node.at(&[section, "sizes"])));
+    let entries = nodes.flatten().flat_map(Node::entries);
+    let sizes = entries.filter_map(|entry| dims.bind(&entry.node, Owner::Op).ok()).collect();
+    Told { sizes, shapes: uses.shapes.clone(), numbers: uses.numbers.clone() }
 }
 
 /// Checks run on the small size, and where there is a GPU also on the medium one. Without a small one, on the smallest there is.

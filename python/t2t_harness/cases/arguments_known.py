@@ -24,6 +24,9 @@ FIRST = ("self", "x", "A", "a")
 
 UNSET = {
     "scale": 0.3,
+    "softmax_scale": 0.3,
+    "sm_scale": 0.3,
+    "attn_scale": 0.3,
     "dtype": "torch.float16",
     "divisor_override": 3,
     "posinf": 2.5,
@@ -39,6 +42,9 @@ UNSET = {
     "side": "right",
 }
 """A value for arguments that have none by default."""
+
+NUMBERS = ("softmax_scale", "sm_scale", "attn_scale")
+"""Arguments of references that are numbers where they are not none, whether or not that is written."""
 
 
 def beside(request: VariantRequest, known: Mapping[str, object]) -> list[str]:
@@ -59,7 +65,7 @@ def of_op(declaration: Declaration) -> dict[str, Any]:
         one.name: of_places(one)
         for one in parameters(declaration)
         # What a reference may mean by something else than none, a tensor or a number, is not known unless it says so.
-        if one.has_default and (one.default is not None or not is_reference or one.is_number)
+        if one.has_default and (one.default is not None or not is_reference or one.is_number or one.name in NUMBERS)
     }
     for one in of_overloads(declaration):
         found.setdefault(one.name, of_places(one))

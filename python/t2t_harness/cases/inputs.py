@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -47,7 +48,7 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
         name = given["name"]
         dense[name] = _values(given, case, shapes[name], device, special=special in (name, cases.ALL))
         if declaration.get("reference"):
-            dense[name] = declared_inputs.within(given, case, dense[name])
+            dense[name] = signed(given, declared_inputs.within(given, case, dense[name]))
     if case.values == cases.TIES and special in dense:
         alike = probe_indices.ties(declaration)
         floating = (name for name in cases.comparable(declaration, case.dtype) if name != special)
@@ -91,6 +92,14 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
         )
         dense |= dict(zip((given["name"] for given in met), paired, strict=True))
     return declared_inputs.arranged(declaration, case, dense, device)
+
+
+def signed(given: TensorInput, values: torch.Tensor) -> torch.Tensor:
+    """Returns the values of an input of a reference in which infinities have the sign of all others, where it is declared with one: the logarithm of a decay is never inf."""
+    low, high = drawing.allowed(given)
+    if not values.is_floating_point() or low < 0 < high or low > high:
+        return values
+    return values.where(values != (-math.inf if low >= 0 else math.inf), math.inf if low >= 0 else -math.inf)
 
 
 def inputs_of(

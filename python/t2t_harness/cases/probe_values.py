@@ -22,7 +22,7 @@ from t2t_harness.op.declaration import tensors
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration, TensorInput
 
-LATE_ROWS = 3
+LATE_ROWS = 4
 """How many rows have NaN and infinities where a row is read in blocks."""
 
 

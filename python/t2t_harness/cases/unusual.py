@@ -182,7 +182,7 @@ def cancelling(values: torch.Tensor) -> torch.Tensor:
 
 
 def late(values: torch.Tensor) -> torch.Tensor:
-    """Returns `values` with NaN in the last quarter of their last row, in the one before it infinity at its end, and minus infinity in three quarters of the first row of three: where a row is read in blocks, in a later one, or throughout the first one."""
+    """Returns `values` with NaN in the last quarter of their last row, in the one before it infinity at its end, minus infinity in three quarters of the first row of three, and NaN in the second and the last quarter of the second one of four: where a row is read in blocks, in a later one, throughout the first one, or in two of which the first counts."""
     changed = values.clone()
     rows = rows_of(changed)
     width = rows.shape[1]
@@ -191,6 +191,8 @@ def late(values: torch.Tensor) -> torch.Tensor:
         rows[-2, width - 1] = float("inf")
     if rows.shape[0] > 2:
         rows[0, : 3 * width // 4] = float("-inf")
+    if rows.shape[0] > 3:
+        rows[1, [width // 4, 3 * width // 4]] = float("nan")
     return changed
 
 

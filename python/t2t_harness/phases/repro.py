@@ -207,6 +207,8 @@ def script(
     kwargs = called_with.kwargs_of(declaration, case)
     arguments = [f"{name} = {rebuilt(name, value)}" for name, value in given.items()]
     arguments += [f"{name} = {value!r}" for name, value in kwargs.items()]
+    # A call that ops.yaml writes out names them all the same.
+    arguments += [f"{name} = None" for name in case.absent if variant.get("call")]
     backward = oracle.is_recorded(declaration, case)
     asks = cases.asking(declaration, case)
     leaves = [name for name, value in given.items() if is_leaf(value) and (not asks or name in asks)]

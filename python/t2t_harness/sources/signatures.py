@@ -8,8 +8,8 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 KERNELS = ("jit", "autotune", "heuristics")
@@ -55,12 +55,35 @@ def _wrappers(source: str | bytes) -> tuple[Wrapper, ...]:
         body = ast.parse(source).body
     except (MemoryError, RecursionError) as error:
         raise SyntaxError("it nests deeper than Python parses", (None, 1, None, None)) from error
+    functions: dict[str, ast.FunctionDef] = {}
     for node in body:
-        if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and not is_kernel(node):
-            found.append(Wrapper(node.name, tuple(parameters_in(node))))
+        if isinstance(node, ast.FunctionDef):
+            functions[node.name] = node
+            if not node.name.startswith("_") and not is_kernel(node):
+                found.append(Wrapper(node.name, tuple(parameters_in(node))))
         elif isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             found += of_class(node)
+        elif isinstance(node, ast.Assign) and (wrapper := of_partial(node, functions)) is not None:
+            found.append(wrapper)
     return tuple(found)
+
+
+def of_partial(node: ast.Assign, functions: Mapping[str, ast.FunctionDef]) -> Wrapper | None:
+    """Returns the entry that `NAME = partial(FUNCTION, …)` makes of one of these functions of the file; None of anything else."""
+    made, targets = node.value, node.targets
+    if len(targets) != 1 or not isinstance(targets[0], ast.Name) or targets[0].id.startswith("_"):
+        return None
+    if not isinstance(made, ast.Call) or ast.unparse(made.func).split(".")[-1] != "partial" or not made.args:
+        return None
+    function = functions.get(ast.unparse(made.args[0]))
+    if function is None or is_kernel(function):
+        return None
+    given = {one.arg for one in made.keywords}
+    left = [*parameters_in(function)][len(made.args) - 1 :]
+    return Wrapper(
+        targets[0].id,
+        tuple(replace(one, has_default=True, is_keyword=True) if one.name in given else one for one in left),
+    )
 
 
 def of_class(node: ast.ClassDef) -> list[Wrapper]:

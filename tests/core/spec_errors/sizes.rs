@@ -190,14 +190,26 @@ version: 1
 ops:
   dequantized:
     torch: add
-    inputs: {input: [M, N], other: [M, N // 32]}
-    bench: {sizes: {small: {M: 4, N: 128}}}
-    check: {sizes: {small: {M: 4, N: 64}}}
+    inputs: {input: [M, N], other: [M, N - 5000]}
+    bench: {sizes: {small: {M: 4, N: 6000}}}
+    check: {sizes: {small: {M: 4, N: 5010}}}
 ";
     let expected = "\
-error: ops.yaml:5:29: op `dequantized`: size `small` of the built-in CPU profile gives input `other` the length 0 for `N//32`
+error: ops.yaml:5:29: op `dequantized`: size `large` of the built-in CPU profile gives input `other` the length -4936 for `N-5000`
   |
-5 |     inputs: {input: [M, N], other: [M, N // 32]}
+5 |     inputs: {input: [M, N], other: [M, N - 5000]}
+  |                             ^
+hint: give the op `profiles: {cpu: {bench: {sizes: …}}}` at which every length is at least 1
+
+error: ops.yaml:5:29: op `dequantized`: size `medium` of the built-in CPU profile gives input `other` the length -4968 for `N-5000`
+  |
+5 |     inputs: {input: [M, N], other: [M, N - 5000]}
+  |                             ^
+hint: give the op `profiles: {cpu: {bench: {sizes: …}}}` at which every length is at least 1
+
+error: ops.yaml:5:29: op `dequantized`: size `small` of the built-in CPU profile gives input `other` the length -4984 for `N-5000`
+  |
+5 |     inputs: {input: [M, N], other: [M, N - 5000]}
   |                             ^
 hint: give the op `profiles: {cpu: {bench: {sizes: …}}}` at which every length is at least 1
 ";

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,22 @@ def test_what_a_reference_takes_is_tried(
     require_passed(tmp_path / "honest", op, KERNEL)
     failure = check(tmp_path / "careless", op, KERNEL.replace(written, instead))["evidence"]["failure"]
     assert failure is not None and failure["case"].startswith(f"edge/kwarg[{case}"), failure
+
+
+def test_what_a_name_says_is_a_number_is_tried_of_a_wrapper_that_partial_makes(tmp_path: Path) -> None:
+    """Nothing is written of its type, in the reference or in the wrapper."""
+
+    def named(text: str) -> str:
+        return re.sub(r"\bscale\b", "softmax_scale", text)
+
+    op = soft(tmp_path)
+    (tmp_path / "reference.py").write_text(named(REFERENCE).replace(": float | None", ""), encoding="utf-8")
+    made = "\nfrom functools import partial\n\nwrapper = partial(whole, center=False)\n"
+    own = named(KERNEL).replace("def wrapper(", "def whole(") + made
+    require_passed(tmp_path / "honest", op, own)
+    careless = own.replace("softmax_scale is None and N", "N")
+    failure = check(tmp_path / "careless", op, careless)["evidence"]["failure"]
+    assert failure is not None and failure["case"].startswith("edge/kwarg[softmax_scale=0.3"), failure
 
 
 def test_a_wrapper_without_the_argument_is_not_asked_and_the_evidence_says_so(tmp_path: Path) -> None:

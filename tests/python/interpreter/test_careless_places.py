@@ -261,3 +261,40 @@ def test_another_rounding_is_seen_all_the_same(tmp_path: Path, rounding: str) ->
     reference = {"file": "reference.py", "name": "quantized", "init": {}, "root": str(tmp_path)}
     op = declared("", [tensor("x", ["M", "N"], init=NORMAL)], {"M": 4, "N": 24}, torch=None, reference=reference)
     require_rejected(tmp_path, op, QUANTIZE, "(rest > 0.5) | ((rest == 0.5) & (whole % 2 != 0))", rounding)
+
+
+FIRST_NAN = """
+@triton.jit
+def kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    best, place, is_found = float("-inf"), 0, 0
+    for start in range(0, N, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * N + at, mask=at < N, other=float("-inf"))
+        first = tl.min(tl.where((x != x) & (at < N), at, N), axis=0)
+        if (first < N) & (is_found == 0):
+            place, is_found = first, 1
+        if is_found == 0:
+            largest = tl.max(x, axis=0)
+            if (largest > best) | (start == 0):
+                best, place = largest, tl.min(tl.where((x == largest) & (at < N), at, N), axis=0)
+    tl.store(out_ptr + row, place)
+
+
+def wrapper(input, dim):
+    x = input.movedim(dim, -1).contiguous()
+    out = torch.empty(x.shape[:-1], dtype=torch.int64, device=x.device)
+    if out.numel():
+        kernel[(out.numel(),)](x, out, x.shape[-1], BLOCK=128)
+    return out
+"""
+
+
+def test_of_nan_in_two_blocks_the_first_one_counts(tmp_path: Path) -> None:
+    inputs = [tensor("input", ["M", "N"])]
+    op = declared("torch.argmax", inputs, {"M": 4, "N": 24}, kwargs={"dim": -1}, seeds=1)
+    require_passed(tmp_path / "honest", op, FIRST_NAN)
+    assert "(first < N) & (is_found == 0)" in FIRST_NAN
+    careless = FIRST_NAN.replace("(first < N) & (is_found == 0)", "first < N")
+    failure = check(tmp_path / "careless", op, careless)["evidence"]["failure"]
+    assert failure is not None and failure["case"].startswith("edge/special-late"), failure

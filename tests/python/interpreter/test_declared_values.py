@@ -66,6 +66,20 @@ def test_what_is_never_negative_is_not_so_in_any_case(values: str) -> None:
     assert values not in ("below", "cancelling") or least[-1.0] < 0.0
 
 
+@pytest.mark.parametrize("values", ["special", "infinite-rows", "late", "masked"])
+def test_infinities_have_the_one_sign_that_is_declared(values: str) -> None:
+    reference = {"file": "r.py", "name": "r", "init": {}}
+    case = Case("edge/x", "edge", "float32", {"M": 9, "N": 19}, values=values, of="x")
+    signs = {}
+    for low, high in ((-2.0, 0.0), (0.5, 1.0), (-1.0, 1.0)):
+        given = tensor("x", ["M", "N"], init={"kind": "uniform", "low": low, "high": high})
+        op = declared("", [given], {"M": 9, "N": 19}, torch=None, reference=reference)
+        made = inputs.make_inputs(op, case)["x"]
+        signs[low] = set(made[made.isinf()].sign().tolist())
+    assert (signs[-2.0], signs[0.5]) == ({-1.0}, {1.0})
+    assert signs[-1.0] == ({-1.0} if values == "masked" else {-1.0, 1.0})
+
+
 def test_torch_that_refuses_the_inputs_of_a_timed_call_is_told_in_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
