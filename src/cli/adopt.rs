@@ -205,8 +205,13 @@ fn conclude(common: &Common, op: &str, wrapper: &Wrapper, found: &AdoptedEntry) 
     let target = Target::of_variant(op, &wrapper.name(), Phase::Check);
     let identity = Identity { target, device: Some(session.inventory.device.class.clone()) };
     let history = session.history().context("cannot read the store `cache/`")?.history;
-    let Some(record) = history.last(&identity) else { return Ok(()) };
-    let Some(blob) = record.outputs.get("evidence") else { return Ok(()) };
+    let checked = history.last(&identity).and_then(|record| record.outputs.get("evidence"));
+    let Some(blob) = checked else {
+        streams::say(&format!(
+            "ops.yaml has the entry of `{op}`, and nothing was checked: change it as the error says, or take it out"
+        ));
+        return Ok(());
+    };
     let bytes = session.cas().get(blob.digest).context("cannot read the store `cache/`")?;
     let told: Evidence = read::document(&bytes).unwrap_or_default();
     let cases = &told.cases;

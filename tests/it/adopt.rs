@@ -218,3 +218,17 @@ fn where_no_shapes_are_found_the_hint_has_what_the_reference_shows() {
         assert!(!workspace.path(name).exists(), "{name}");
     }
 }
+
+#[test]
+fn an_entry_with_which_nothing_was_checked_is_said_to_be_there() {
+    let workspace = workspace();
+    workspace.write("lib/plain.py", "def doubled(x):\n    x.mul_(2)\n    return x\n");
+    let kernel = KERNEL.replace("def fused_softmax(x: torch.Tensor, axis: int = -1)", "def doubled(x: torch.Tensor)");
+    workspace.write("lib/double.py", &kernel);
+    let ran = adopt(&workspace, &["lib/double.py::doubled", "--as", "doubled", "--reference", "lib/plain.py::doubled"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.told);
+    for said in ["which `mutates` does not name", "ops.yaml has the entry of `doubled`, and nothing was checked"] {
+        assert!(ran.told.contains(said), "no {said} in\n{}", ran.told);
+    }
+    assert!(workspace.read("ops.yaml").contains("  doubled:\n"));
+}
