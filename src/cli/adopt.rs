@@ -31,7 +31,7 @@ pub(crate) fn adopt(common: &Common, arguments: &AdoptArguments) -> Result<u8, C
     let here = env::current_dir().context("cannot tell the current folder")?;
     let root = session::workspace(&here).unwrap_or_else(|| here.clone());
     let store = root.join("cache");
-    let is_new = fs::stat(&store).is_none();
+    let is_new = store.symlink_metadata().is_err();
     let adopted = adopted(common, arguments, &root, &here);
     if adopted.is_err() && is_new && fs::stat(&root.join(OPS)).is_none() {
         // Nothing in it is anyone's but this command's; where it cannot be removed, the error is the other one.

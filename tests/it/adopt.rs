@@ -183,7 +183,6 @@ fn what_the_check_leaves_open_is_told_with_what_to_write() {
     let workspace = workspace();
     workspace.write("lib/scale.py", SCALE);
     workspace.write("lib/plain.py", SCALED);
-    fs::remove_dir_all(workspace.path("cache")).unwrap();
     let ran = adopt(&workspace, &["lib/scale.py::_scaled", "--as", "scaled", "--reference", "lib/plain.py::scaled"]);
     assert!(workspace.read("ops.yaml").contains("    inputs: {x: [M, N], weight: [N]}\n"), "{}", ran.told);
     for said in [
@@ -208,6 +207,7 @@ fn where_no_shapes_are_found_the_hint_has_what_the_reference_shows() {
     let workspace = workspace();
     workspace.write("lib/scale.py", SCALE);
     workspace.write("lib/plain.py", SCALED);
+    fs::remove_dir_all(workspace.path("cache")).unwrap();
     let ran = adopt(&workspace, &["lib/scale.py::scale", "--as", "scaled", "--reference", "lib/plain.py::Scaled"]);
     let hint = "; by its names it may need `reference: {file: lib/plain.py, name: Scaled, init: {features: …}}`, \
         `cu_seqlens: {shape: [B+1], dtype: int32, init: {offsets: M}}`\n";
@@ -217,6 +217,15 @@ fn where_no_shapes_are_found_the_hint_has_what_the_reference_shows() {
     for name in ["ops.yaml", "cache", ".gitignore"] {
         assert!(!workspace.path(name).exists(), "{name}");
     }
+}
+
+#[test]
+fn a_folder_that_is_called_as_the_store_is_and_was_there_stays() {
+    let workspace = workspace();
+    workspace.write("cache/mine.txt", "mine");
+    let ran = adopt(&workspace, &["lib/fused.py::nothing", "--as", "softmax"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.told);
+    assert_eq!(workspace.read("cache/mine.txt"), "mine");
 }
 
 #[test]
