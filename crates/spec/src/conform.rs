@@ -47,6 +47,16 @@ impl Spot {
     }
 }
 
+/// Returns the key of a section that YAML 1.1 reads as a flag, as which `key` was written.
+fn meant_in_yaml_1_1(key: &str, section: Section) -> Option<&'static str> {
+    let words: &[&str] = match key {
+        "false" | "False" => &["off", "no"],
+        "true" | "True" => &["on", "yes"],
+        _ => return None,
+    };
+    keys(section).find(|known| words.contains(known))
+}
+
 struct Conform<'faults> {
     faults: &'faults mut Vec<Fault>,
 }
@@ -80,7 +90,8 @@ impl Conform<'_> {
                 self.value(&entry.node, &field.kind, &spot.below(entry));
             } else {
                 self.unknown_key(entry, section, spot);
-                misspelt.extend(nearest(&entry.key, keys(section)));
+                let meant = meant_in_yaml_1_1(&entry.key, section);
+                misspelt.extend(meant.or_else(|| nearest(&entry.key, keys(section))));
             }
         }
         // A required key that was misspelt is one mistake, not two.
@@ -90,7 +101,13 @@ impl Conform<'_> {
 
     fn unknown_key(&mut self, entry: &Entry, section: Section, spot: &Spot) {
         let fault = Fault::new(entry.place, format!("unknown key `{}` in {}", entry.key, spot.owner()));
-        self.faults.push(fault.hint(suggestion(&entry.key, keys(section))));
+        let hint = match meant_in_yaml_1_1(&entry.key, section) {
+            Some(word) => {
+                format!("write `{word}`: a program that knows YAML 1.1 alone takes it for a flag, and wrote that")
+            }
+            None => suggestion(&entry.key, keys(section)),
+        };
+        self.faults.push(fault.hint(hint));
     }
 
     fn missing(&mut self, field: &Field, spot: &Spot) {

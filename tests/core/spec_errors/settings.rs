@@ -445,3 +445,23 @@ hint: name it: `{name: NAME, function: …}`
 ";
     refused(text, expected);
 }
+
+#[test]
+fn a_key_that_yaml_1_1_takes_for_a_flag_is_known_again() {
+    let text = "\
+version: 1
+ops:
+  softmax:
+    torch: F.softmax
+    inputs: {input: [M, N]}
+    check: {edges: {strided: {false: the launcher asks for dense rows}}}
+";
+    let expected = "\
+error: ops.yaml:6:31: unknown key `false` in `ops.softmax.check.edges.strided`
+  |
+6 |     check: {edges: {strided: {false: the launcher asks for dense rows}}}
+  |                               ^
+hint: write `off`: a program that knows YAML 1.1 alone takes it for a flag, and wrote that
+";
+    refused(text, expected);
+}

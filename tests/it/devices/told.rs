@@ -115,5 +115,8 @@ fn what_is_published_of_a_device_is_drawn() {
     }
     project.run(&mut on(&project, &project, "picture nvidia-h200 --out speedups.svg")).exits(0);
     assert_eq!(project.read("speedups.svg"), drawn);
-    project.run(&mut on(&project, &project, "picture nvidia-h200 --out logs")).exits(2).says("cannot write `logs`");
+    project
+        .run(&mut on(&project, &project, "picture nvidia-h200 --out logs"))
+        .exits(2)
+        .says("cannot write the picture to `logs`: it is no file");
 }
