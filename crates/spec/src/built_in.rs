@@ -15,7 +15,7 @@ const LONGEST: u64 = 1 << 12;
 
 /// What an op's entry says of the lengths that it takes.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct LengthHints {
     /// Its own sizes, checked or measured.
     pub(crate) sizes: Vec<Binding>,
     /// The lengths of its shapes.
@@ -25,7 +25,11 @@ pub(super) struct Told {
 }
 
 /// Returns `sizes` with lengths of the `free` dims rounded up to multiples that all own sizes are of, and raised until no shape is empty.
-pub(super) fn fitted(sizes: BTreeMap<String, Binding>, free: &[String], told: &Told) -> BTreeMap<String, Binding> {
+pub(super) fn fitted(
+    sizes: BTreeMap<String, Binding>,
+    free: &[String],
+    told: &LengthHints,
+) -> BTreeMap<String, Binding> {
     let steps: Vec<(&String, u64)> = free.iter().map(|dim| (dim, told.step(dim))).collect();
     let fitted = |mut size: Binding| {
         for (dim, step) in &steps {
@@ -39,7 +43,7 @@ pub(super) fn fitted(sizes: BTreeMap<String, Binding>, free: &[String], told: &T
     sizes.into_iter().map(|(name, size)| (name, fitted(size))).collect()
 }
 
-impl Told {
+impl LengthHints {
     /// Returns of what all own lengths of a dim are multiples for a reason: a power of two where some of them are none, and a number of the kwargs. 1 where nothing says so.
     fn step(&self, dim: &str) -> u64 {
         let own: Vec<u64> =
@@ -83,14 +87,14 @@ mod tests {
         lengths.iter().map(|(dim, length)| ((*dim).to_owned(), *length)).collect()
     }
 
-    fn small(told: &Told) -> Binding {
+    fn small(told: &LengthHints) -> Binding {
         let built_in = BTreeMap::from([("small".to_owned(), size(&[("M", 16), ("N", 16)]))]);
         fitted(built_in, &["M".to_owned(), "N".to_owned()], told).remove("small").unwrap()
     }
 
-    fn told(sizes: &[Binding], shapes: &[&str], numbers: &[u64]) -> Told {
+    fn told(sizes: &[Binding], shapes: &[&str], numbers: &[u64]) -> LengthHints {
         let shapes = shapes.iter().map(|shape| Expression::parse(shape).unwrap()).collect();
-        Told { sizes: sizes.to_vec(), shapes, numbers: numbers.to_vec() }
+        LengthHints { sizes: sizes.to_vec(), shapes, numbers: numbers.to_vec() }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::built_in::{self, Told};
+use super::built_in::{self, LengthHints};
 use super::expression::Expression;
 use super::inits::quantities;
 use super::inputs::texts;
@@ -83,7 +83,8 @@ impl Reader<'_, '_> {
         let dims = Dims::new(&uses.needed, self.fixed(layers, uses));
         let sizes = self.sizes(layers, &dims, ["bench", "sizes"])?;
         let is_built_in = layers.find(&["bench", "sizes"]).is_some_and(|(layer, _)| layer.name == layers::CPU_PROFILE);
-        let sizes = if is_built_in { built_in::fitted(sizes, &dims.free, &told(layers, &dims, uses)) } else { sizes };
+        let sizes =
+            if is_built_in { built_in::fitted(sizes, &dims.free, &length_hints(layers, &dims, uses)) } else { sizes };
         let check_sizes = match layers.get(&["check", "sizes"]) {
             Some(_) => self.sizes(layers, &dims, ["check", "sizes"])?,
             None => default_check_sizes(&sizes, profile),
@@ -180,12 +181,12 @@ impl Reader<'_, '_> {
 }
 
 /// Returns what an op's entry says of the lengths that it takes. A size of its own that does not fit is said where it counts.
-fn told(layers: &Layers, dims: &Dims, uses: &Uses) -> Told {
+fn length_hints(layers: &Layers, dims: &Dims, uses: &Uses) -> LengthHints {
     let own = layers.upward().filter(|layer| layer.owner == Owner::Op);
     let nodes = own.flat_map(|layer| ["bench", "check"].map(|section| layer.node.at(&[section, "sizes"])));
     let entries = nodes.flatten().flat_map(Node::entries);
     let sizes = entries.filter_map(|entry| dims.bind(&entry.node, Owner::Op).ok()).collect();
-    Told { sizes, shapes: uses.shapes.clone(), numbers: uses.numbers.clone() }
+    LengthHints { sizes, shapes: uses.shapes.clone(), numbers: uses.numbers.clone() }
 }
 
 /// Checks run on the small size, and where there is a GPU also on the medium one. Without a small one, on the smallest there is.

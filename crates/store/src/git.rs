@@ -108,20 +108,25 @@ pub fn changes(root: &Path, path: &str, most: usize) -> Result<Vec<Change>, NoAn
 pub fn check_out(root: &Path, commit: &str, folder: &Path) -> Result<(), NoAnswer> {
     let archive = git(root, ["archive", "--format=tar", commit])?;
     let mut archive = tar::Archive::new(archive.as_slice());
+    let mut links = Vec::new();
     for member in archive.entries().map_err(NoAnswer::Answer)? {
         let mut member = member.map_err(NoAnswer::Answer)?;
         let path = member.path().map_err(NoAnswer::Answer)?.into_owned();
         let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
         let kind = member.header().entry_type();
         if plain && kind.is_symlink() {
-            let to = member.link_name().map_err(NoAnswer::Answer)?.filter(|to| stays(&path, to));
-            to.map_or(Ok(()), |to| fs::link(&to, &folder.join(&path))).map_err(NoAnswer::Answer)?;
+            let to = member.link_name().map_err(NoAnswer::Answer)?;
+            links.extend(to.filter(|to| stays(&path, to)).map(|to| (path.clone(), to.into_owned())));
         }
         if plain && kind.is_file() {
             let mut bytes = Vec::new();
             member.read_to_end(&mut bytes).map_err(NoAnswer::Answer)?;
             fs::write(&folder.join(path), &bytes).map_err(NoAnswer::Answer)?;
         }
+    }
+    // Last, so that nothing is written through one.
+    for (path, to) in links.into_iter().filter(|(path, _)| !fs::is_linked(folder, path)) {
+        fs::link(&to, &folder.join(path)).map_err(NoAnswer::Answer)?;
     }
     Ok(())
 }

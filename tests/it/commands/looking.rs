@@ -89,6 +89,18 @@ fn explain_names_exactly_what_changed_with_both_values() {
 }
 
 #[test]
+fn sizes_that_the_interpreter_alone_measures_make_checks_stale() {
+    let project = Project::built();
+    project.edit("ops.yaml", "ops:\n", "profiles: {cpu: {bench: {sizes: {small: [16, 16], large: [24, 40]}}}}\nops:\n");
+    let ran = project.t2t("explain softmax/v2_tiling:check").exits(0);
+    let reasons = reasons(&ran.stdout);
+    assert!(
+        matches!(reasons[..], [reason] if reason.starts_with("  because `sizes` in ops.yaml changed: ")),
+        "{reasons:?}"
+    );
+}
+
+#[test]
 fn explain_tells_of_the_compile_that_a_build_has() {
     let target = "softmax/v2_tiling:compile";
     let is_told = |project: &Project| {
