@@ -47,6 +47,21 @@ fn a_dtype_may_have_any_of_its_names_and_is_declared_by_one() {
     assert_eq!(declared(&op), declared(&op_of_index("int64")));
 }
 
+#[test]
+fn an_input_may_be_in_float8_by_the_names_of_torch_and_triton() {
+    for (names, own) in [
+        (["fp8_e4m3", "torch.float8_e4m3fn", "fp8e4nv", "float8_e4m3fn"], "float8_e4m3fn"),
+        (["fp8_e5m2", "torch.float8_e5m2", "float8e5", "float8_e5m2"], "float8_e5m2"),
+    ] {
+        for name in names {
+            let input = format!("torch: torch.mul\ninputs: {{input: {{shape: [M, N], dtype: {name}}}, other: [M, 1]}}");
+            let op = op("", &input);
+            assert_eq!(op.inputs[0].tensor().unwrap().dtype.as_deref(), Some(own), "{name}");
+            assert_eq!(cuda(&op).dtypes, ["float32"]);
+        }
+    }
+}
+
 fn op_of_index(dtype: &str) -> Op {
     let index = format!("{{shape: [M, N], dtype: {dtype}, init: {{randint: [0, 4]}}}}");
     op("", &format!("torch: torch.take\ninputs: {{index: {index}}}\nprofiles: {{cpu: {{dtypes: [{dtype}]}}}}"))

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use crate::workspace::{Ran, Workspace};
 
 const GEMM: &str = "gemm_n24_k40";
+const EIGHTS: &str = "gemm_fp8_n24_k64";
 const NORM: &str = "rmsnorm_h96";
 const DECODE: &str = "gqa_ragged_decode_h4_kv2_d16";
 const PAGED: &str = "gqa_paged_decode_h4_kv2_d16_ps1";
@@ -15,7 +16,7 @@ const OPS: &str =
 /// Returns a workspace whose ops.yaml has a comment, with the definitions in a folder of it.
 fn workspace() -> Workspace {
     let workspace = Workspace::with_zygote(OPS);
-    for name in [GEMM, NORM, DECODE, PAGED] {
+    for name in [GEMM, EIGHTS, NORM, DECODE, PAGED] {
         workspace.copy(&format!("tests/flashinfer/definitions/{name}.json"), &format!("defs/{name}.json"));
     }
     workspace.copy("tests/flashinfer/workloads/rmsnorm_h96.jsonl", "rmsnorm.jsonl");
@@ -81,6 +82,25 @@ fn kernels_of_an_imported_product_get_the_verdicts_that_they_deserve() {
     let ran = workspace.build(&["gemm_n24_k40:check"]);
     assert_eq!(ran.code, Some(1), "{}", ran.told);
     assert_eq!(workspace.outcome("gemm_n24_k40/v1_baseline:check"), "mismatch");
+}
+
+#[test]
+fn a_product_in_float8_is_tested_in_the_dtype_of_its_result() {
+    let workspace = workspace();
+    with_kernel(&workspace, EIGHTS, "--axis M=17,64");
+    let ops = workspace.read("ops.yaml");
+    for line in [
+        "      A: {shape: [M, 64], dtype: float8_e4m3fn}\n      A_scale: {shape: [M, 2], dtype: float32}\n",
+        "    dtypes: [bfloat16]\n",
+    ] {
+        assert!(ops.contains(line), "no `{line}` in\n{ops}");
+    }
+    let ran = workspace.build(&["gemm_fp8_n24_k64:check"]);
+    assert_eq!(ran.code, Some(0), "{}\n{ops}", ran.told);
+    workspace.edit("kernels/gemm_fp8_n24_k64/v1_baseline.py", "rows * groups + group", "rows * groups");
+    let ran = workspace.build(&["gemm_fp8_n24_k64:check"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.told);
+    assert_eq!(workspace.outcome("gemm_fp8_n24_k64/v1_baseline:check"), "mismatch");
 }
 
 #[test]
@@ -211,8 +231,8 @@ fn a_definition_that_cannot_be_imported_is_told_with_its_place_and_leaves_nothin
         changed(&workspace, "hidden_size % 32 == 0", constraint);
         is_refused(&format!(": constraints[0]: `{constraint}`{said}"));
     }
-    changed(&workspace, "\"dtype\": \"float32\"", "\"dtype\": \"float8_e4m3fn\"");
-    is_refused(": inputs.hidden_states.dtype: t2t has no `float8_e4m3fn`");
+    changed(&workspace, "\"dtype\": \"float32\"", "\"dtype\": \"float4_e2m1\"");
+    is_refused(": inputs.hidden_states.dtype: t2t has no `float4_e2m1`");
     changed(&workspace, "\"op_type\"", "\"custom_inputs_entrypoint\": \"make\", \"op_type\"");
     is_refused(": custom_inputs_entrypoint: ");
 }

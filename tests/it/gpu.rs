@@ -21,6 +21,7 @@ use crate::real::hostile;
 use crate::workspace::{Ran, Workspace, finished};
 
 mod baselines;
+mod eights;
 mod extensions;
 mod modules;
 mod profile;

@@ -3,7 +3,7 @@
 //!
 //! It knows no op and no place: only where the table of fields has a dtype.
 
-use super::fields::{DTYPES, Kind, Section};
+use super::fields::{INPUT_DTYPES, Kind, Section};
 use super::node::{Node, Value};
 
 /// What else a dtype is called, by torch, Triton or people.
@@ -30,19 +30,27 @@ const ALIASES: &[(&str, &str)] = &[
     ("u8", "uint8"),
     ("byte", "uint8"),
     ("boolean", "bool"),
+    ("float8_e4m3", "float8_e4m3fn"),
+    ("fp8_e4m3", "float8_e4m3fn"),
+    ("fp8_e4m3fn", "float8_e4m3fn"),
+    ("float8e4nv", "float8_e4m3fn"),
+    ("fp8e4nv", "float8_e4m3fn"),
+    ("fp8_e5m2", "float8_e5m2"),
+    ("float8e5", "float8_e5m2"),
+    ("fp8e5", "float8_e5m2"),
 ];
 
 /// Returns the dtype that `word` is another name of. None for a dtype's own name, and for what is none.
 #[must_use]
 pub(crate) fn dtype(word: &str) -> Option<&'static str> {
     let bare = word.strip_prefix("torch.").unwrap_or(word);
-    let own = DTYPES.iter().copied().find(|name| *name == bare && bare != word);
+    let own = INPUT_DTYPES.iter().copied().find(|name| *name == bare && bare != word);
     own.or_else(|| ALIASES.iter().find(|(alias, _)| *alias == bare).map(|(_, name)| *name))
 }
 
-/// Returns all other names.
-pub(crate) fn names() -> impl Iterator<Item = &'static str> {
-    ALIASES.iter().map(|(alias, _)| *alias)
+/// Returns all other names of the dtypes `of`.
+pub(crate) fn names(of: &[&str]) -> impl Iterator<Item = &'static str> {
+    ALIASES.iter().filter(move |(_, name)| of.contains(name)).map(|(alias, _)| *alias)
 }
 
 /// Writes the names of dtypes in their one form, wherever `root`, a whole ops.yaml, has them.
@@ -94,7 +102,7 @@ mod tests {
     #[test]
     fn every_alias_is_of_a_dtype_and_is_none_itself() {
         for (alias, name) in ALIASES {
-            assert!(DTYPES.contains(name) && !DTYPES.contains(alias), "{alias}");
+            assert!(INPUT_DTYPES.contains(name) && !INPUT_DTYPES.contains(alias), "{alias}");
             assert_eq!(dtype(alias), Some(*name));
             assert_eq!(dtype(&format!("torch.{alias}")), Some(*name));
         }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use t2t_model::problem::Position;
 
 use super::fault::Fault;
-use super::fields::{Absent, Field, Kind, Section};
+use super::fields::{Absent, Field, INPUT_DTYPES, Kind, Section};
 use super::names::{Form, nearest, quoted, suggestion};
 use super::node::{Entry, Node, Value};
 
@@ -205,7 +205,14 @@ impl Conform<'_> {
     fn word(&mut self, place: Position, text: &str, what: &str, words: &[&'static str]) {
         if !words.contains(&text) {
             let fault = Fault::new(place, format!("unknown {what} `{text}`"));
-            self.faults.push(fault.hint(suggestion(text, words.iter().copied())));
+            let hint = if what == "dtype" && INPUT_DTYPES.contains(&text) {
+                format!(
+                    "only an input has it, as in `x: {{shape: [M, N], dtype: {text}}}`: here stands what the op computes in"
+                )
+            } else {
+                suggestion(text, words.iter().copied())
+            };
+            self.faults.push(fault.hint(hint));
         }
     }
 

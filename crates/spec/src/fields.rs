@@ -56,7 +56,24 @@ pub struct Field {
 pub(crate) const DTYPES: &[&str] =
     &["float32", "float16", "bfloat16", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"];
 
+/// The dtypes that an input can have: beside those that an op is tested in, the two float8 that torch computes nothing in, which are made wider first.
+pub(crate) const INPUT_DTYPES: &[&str] = &[
+    "float32",
+    "float16",
+    "bfloat16",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "bool",
+    "float8_e4m3fn",
+    "float8_e5m2",
+];
+
 const DTYPE: Kind = Kind::OneOf("dtype", DTYPES);
+const INPUT_DTYPE: Kind = Kind::OneOf("dtype", INPUT_DTYPES);
 const IDENTIFIER: Kind = Kind::Form(Form::Identifier);
 const NAME: Kind = Kind::Form(Form::Name);
 const DURATION: Kind = Kind::Form(Form::Duration);
@@ -156,7 +173,7 @@ pub const FIELDS: &[Field] = &[
     field(Section::Input, "list", Kind::List { of: &SHAPE, least: 1, most: usize::MAX }, Absent::Words("one tensor"), Merge::Alone, CALLS, "the shapes of a list of tensors, which is one argument; messages call its members `NAME.0`, `NAME.1`"),
     field(Section::Input, "scalar", Kind::Any, Absent::Words("a tensor"), Merge::Alone, CALLS, "a value that is no tensor, in an input's place; nothing else stands beside it"),
     field(Section::Input, "optional", Kind::Flag, Absent::Value("false"), Merge::Alone, CALLS, "each size is checked without it, too: the argument is None"),
-    field(Section::Input, "dtype", DTYPE, Absent::Words("the tested dtype"), Merge::Alone, CALLS, "a dtype that does not follow the tested one"),
+    field(Section::Input, "dtype", INPUT_DTYPE, Absent::Words("the tested dtype"), Merge::Alone, CALLS, "a dtype that does not follow the tested one"),
     field(Section::Input, "init", INIT, Absent::Value(r#""normal""#), Merge::Alone, CALLS, "how values are drawn; integer dtypes need one that draws integers, such as `randint`"),
     field(Section::Input, "requires_grad", Kind::Flag, Absent::Value("false"), Merge::Alone, CALLS, "whether the tensor asks for a gradient; where no input has it, all that can do"),
     field(Section::Input, "layout", Kind::Either(&[LAYOUT, Kind::Set { of: &LAYOUT, least: 1 }]), Absent::Value(r#""contiguous""#), Merge::Alone, CALLS, "`transposed`: last two dims swapped in memory; `strided`: every second element; `channels_last`: four dims; of several, the seeds of a size take one after the other"),

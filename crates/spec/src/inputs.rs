@@ -3,6 +3,7 @@
 //! It does not know which lengths the dims have.
 
 use super::expression::Expression;
+use super::fields::DTYPES;
 use super::inits::{is_float, rank_needed};
 use super::json::json;
 use super::layers::{self, Layers, Owner};
@@ -92,11 +93,12 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Integers are not drawn from a normal or uniform distribution, and have no gradient.
+    /// Integers are not drawn from a normal or uniform distribution, and have no gradient. Nor has what torch computes nothing in.
     fn dtype_fits(&mut self, entry: &Entry, tensor: &Tensor) {
-        let Some(dtype) = tensor.dtype.as_deref().filter(|dtype| !dtype.contains("float")) else { return };
+        let is_plain = |dtype: &&str| !dtype.contains("float") || !DTYPES.contains(dtype);
+        let Some(dtype) = tensor.dtype.as_deref().filter(is_plain) else { return };
         let place = entry.node.get("init").or_else(|| entry.node.get("dtype")).map_or(entry.place, |node| node.place);
-        if is_float(&tensor.init) {
+        if is_float(&tensor.init) && !dtype.contains("float") {
             let message = format!("input `{}` is {dtype} and needs an init for integers", tensor.name);
             self.fault(place, &message, "add `init: {randint: [0, 10]}`, or `offsets`, `constant`, `ones`");
         }

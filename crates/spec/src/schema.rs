@@ -49,7 +49,7 @@ fn of_kind(kind: &Kind) -> Value {
         Kind::Form(form) => json!({"type": "string", "pattern": form.pattern()}),
         Kind::OneOf("dtype", words) => {
             // A tool may write `torch.float16`, an editor offers words.
-            json!({"type": "string", "enum": words.iter().copied().chain(aliases::names()).collect::<Vec<&str>>()})
+            json!({"type": "string", "enum": words.iter().copied().chain(aliases::names(words)).collect::<Vec<&str>>()})
         }
         Kind::OneOf(_, words) => json!({"type": "string", "enum": words}),
         Kind::List { of, least, most } if *most == usize::MAX => {

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
-from t2t_harness.cases import bindings
+from t2t_harness.cases import bindings, eights
 from t2t_harness.op.declaration import bind_shape, tensors
 
 if TYPE_CHECKING:
@@ -381,7 +381,7 @@ def has_probabilities(declaration: Declaration) -> bool:
 
 def random_floats(given: TensorInput, dtype: str) -> bool:
     """Tells whether the declared input `given` has random floating values in a case of `dtype`."""
-    return (given["dtype"] or dtype) in FLOATING and given["init"]["kind"] in ("normal", "uniform")
+    return (given["dtype"] or dtype) in (*FLOATING, *eights.EIGHTS) and given["init"]["kind"] in ("normal", "uniform")
 
 
 def unique(cases: Sequence[Case]) -> Iterator[Case]:

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, drawing
+from t2t_harness.cases import cases, drawing, eights
 from t2t_harness.op import declaration as declared
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def arranged(
     shapes = cases.shapes(declaration, case)
     return {
         given["name"]: as_drawn(
-            dense[given["name"]],
+            eights.narrowed(dense[given["name"]], cases.dtype_of(given, case)),
             strides_of(declaration, given, case, shapes[given["name"]]),
             device,
             is_part=layout_of(given, case) == "padded",
@@ -156,10 +156,11 @@ def salt_of(case: cases.Case) -> tuple[str, ...]:
 
 
 def drawn(given: TensorInput, case: cases.Case, shape: Sequence[int], device: str) -> torch.Tensor:
-    """Returns the values that the input's `init` describes, before a case changes them."""
+    """Returns the values that the input's `init` describes, before a case changes them; those of a float8 in float32."""
     init = declared.bind_init(given["init"], case.binding)
     generator = generator_of(case.name, case.seed, given["name"], *salt_of(case), device=device)
-    return drawing.drawn(init, shape, dtype_of(cases.dtype_of(given, case)), generator, device)
+    made_in = dtype_of(eights.made_in(cases.dtype_of(given, case)))
+    return drawing.drawn(init, shape, made_in, generator, device)
 
 
 def within(given: TensorInput, case: cases.Case, values: torch.Tensor) -> torch.Tensor:

@@ -14,6 +14,7 @@ from t2t_harness.cases import (
     drawing,
     probe_alone,
     probe_coarse,
+    probe_eights,
     probe_hidden,
     probe_indices,
     probe_scaled,
@@ -69,6 +70,9 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
         else:
             whole = probe_indices.planted_in(declaration, given, case.binding, case.kwargs)
             dense[special] = declared_inputs.in_order(given, case, unusual.planted(dense[special], whole))
+    if case.values == probe_eights.EVERY and special in dense:
+        given = next(given for given in present if given["name"] == special)
+        dense[special] = probe_eights.with_every(given, dense[special])
     if case.values == cases.BOUNDS:
         for given in present:
             if given["name"] in probe_indices.bounded(declaration):

@@ -23,6 +23,7 @@ SPECIAL = {
     "below": "negative values alone",
     "zero": "zeros alone",
     "eighths": "eighths",
+    "every": "all numbers of a float8",
     "coarse": "small multiples of a number in all inputs",
     "one-nan": "one NaN",
     "first-nan": "NaN in the first place",

@@ -190,7 +190,7 @@ def too_long(request: VariantRequest) -> list[Missed]:
     if not dims or "blocks" in cases.edges_off(declaration) or "literals" in cases.edges_off(declaration):
         return []
     values = sorted(filter(is_power, literals.thresholds(literals.read(request))))
-    reason = f"the file compares something with {{}}, and inputs of at most {LONGEST} elements are interpreted for it"
+    reason = f"its file, or one that this imports, compares something with {{}}, and inputs of at most {LONGEST} elements are interpreted for it"
     return [
         reach.missed(f"{dims[-1]}={value + 1}", None, reason.format(value))
         for value in values

@@ -95,10 +95,12 @@ def tolerance_of(declaration: Declaration, dtype: str, name: str = "") -> tuple[
     return float(atol), float(rtol)
 
 
-def allowed_of(declaration: Declaration, dtype: str, name: str, right: torch.Tensor) -> tuple[float, float]:
-    """Returns (atol, rtol) of the result `name`, whose right values are `right`, in a case of `dtype`.
+def allowed_of(
+    declaration: Declaration, dtype: str, name: str, right: torch.Tensor, wide: torch.Tensor | None
+) -> tuple[float, float]:
+    """Returns (atol, rtol) of the result `name`, whose right values are `right`, and the oracle's `wide`, in a case of `dtype`.
 
-    Those of `dtype` are for values around 1. A result of a wider type may be far smaller, as the scales of quantized rows are: atol shrinks with the root of its mean square, where that is below 1, unless ops.yaml has tolerances of its own for it.
+    Those of `dtype` are for values around 1, and a result may be far smaller, as the scales of quantized rows are. Unless ops.yaml has tolerances of its own for it, atol shrinks with the root of its mean square: that of a wider type where that is below 1; that of a float32 where a result rounded to TF32 would be within it, though rtol asks for more.
     """
     import torch
 
@@ -106,12 +108,20 @@ def allowed_of(declaration: Declaration, dtype: str, name: str, right: torch.Ten
     is_own = dtype in output(declaration, name)["tolerances"]
     if is_own or dtype not in FLOATING or not right.dtype.is_floating_point or right.numel() == 0:
         return atol, rtol
-    if torch.finfo(right.dtype).eps >= torch.finfo(getattr(torch, dtype)).eps:
+    if torch.finfo(right.dtype).eps < torch.finfo(getattr(torch, dtype)).eps:
+        size = root_mean_square(right)
+        return (atol * min(1.0, size) if size > 0 else atol), rtol
+    if right.dtype is not torch.float32 or wide is None or not tolerance.asks_beyond_tf32((atol, rtol)):
         return atol, rtol
-    known = right.double()
+    size = root_mean_square(right)
+    return (min(atol, tolerance.below_tf32(size, right, wide)) if size > 0 else atol), rtol
+
+
+def root_mean_square(value: torch.Tensor) -> float:
+    """Returns the root of the mean square of the finite elements of a floating tensor; 0 where there is none."""
+    known = value.double()
     known = known[known.isfinite()]
-    size = float(known.square().mean().sqrt()) if known.numel() else 0.0
-    return (atol * min(1.0, size) if size > 0 else atol), rtol
+    return float(known.square().mean().sqrt()) if known.numel() else 0.0
 
 
 def narrowest(case: Case) -> str:
@@ -140,7 +150,7 @@ def compare(
     """
     how = output(declaration, name)
     out, right = judged.made[name], judged.right[name]
-    allowed = allowed_of(declaration, dtype, name, right)
+    allowed = allowed_of(declaration, dtype, name, right, wide)
     if how["compare"] == "exact":
         return tolerance.exact(*(_real(value) for value in (out, right)))
     if how["compare"] == "indices":

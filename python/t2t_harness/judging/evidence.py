@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, cast
 
-from t2t_harness.cases import arguments_untried, cases, probing, reach
+from t2t_harness.cases import arguments_untried, cases, eights, probing, reach
 from t2t_harness.cases.prepared import salt
 from t2t_harness.faults import failure
 from t2t_harness.judging import verdicts
@@ -88,7 +88,14 @@ def failure_of(trial: Trial) -> Failure | None:
         told["case"], told["given"] = name or told["case"], trial.given
         return told
     shown = figures(finding.comparison)
-    return failure.failure(finding.class_, finding.message, root=root, case=name, given=trial.given, **shown)
+    is_short = finding.class_ == "mismatch" and trial.device != "cpu" and eights.has_some(trial.declaration)
+    helps = f"where it multiplies float8: {SHORT_SUMS}" if is_short else None
+    given = trial.given
+    return failure.failure(finding.class_, finding.message, root=root, case=name, given=given, hint=helps, **shown)
+
+
+SHORT_SUMS = "tensor cores of sm_90 keep some 14 bits of a sum of such products; add each block's product to a float32 (`total += tl.dot(a, b)`, and not `tl.dot(a, b, total)`), or ask for `max_num_imprecise_acc=32`"
+"""What makes a product of float8 on a Hopper device imprecise, and what helps (DeepSeek-V3, 3.3.2)."""
 
 
 def evidence(trial: Trial, record: Failure | None) -> Evidence:

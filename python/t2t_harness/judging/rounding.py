@@ -138,17 +138,18 @@ def either_way(
     case: Case,
     name: str,
     judged: comparing.Judged,
+    wide: torch.Tensor | None,
     device: str,
     flows: oracle.Flows | None = None,
 ) -> comparing.Judged | None:
-    """Returns `judged` with the reference's own element of the result `name` wherever the kernel has what that is with moved roundings, and is decided otherwise; None where there is no such element, or no reference in Python."""
+    """Returns `judged`, beside whose result the oracle has `wide`, with the reference's own element of the result `name` wherever the kernel has what that is with moved roundings, and is decided otherwise; None where there is no such element, or no reference in Python."""
     import torch
 
     made, plain = judged.made[name], judged.right[name]
     is_alike = made.shape == plain.shape and made.dtype == plain.dtype
     if not declaration.get("reference") or seeds.is_random(declaration) or not is_alike:
         return None
-    allowed = comparing.allowed_of(declaration, comparing.narrowest(case), name, plain)
+    allowed = comparing.allowed_of(declaration, comparing.narrowest(case), name, plain, wide)
     is_wrong = ~close(made, plain, allowed)
     is_open = torch.zeros_like(is_wrong)
     for turn, other in enumerate(references(declaration, case, judged.given, device, flows), 1):

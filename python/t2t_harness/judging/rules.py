@@ -92,6 +92,7 @@ def either_way(
     trial: Trial, case: cases.Case, name: str, judged: comparing.Judged, right: oracle.Reference
 ) -> tolerance.Comparison | None:
     """Returns the comparison in which a result is right, too, where a reference in Python has it with its own roundings moved, and decides something by that. None where the result is wrong by that, too."""
-    either = rounding.either_way(trial.declaration, case, name, judged, trial.device)
+    wide = None if right.oracle is None else right.oracle.get(name)
+    either = rounding.either_way(trial.declaration, case, name, judged, wide, trial.device)
     found = None if either is None else compared(trial, case, name, either, right)
     return found if found is not None and found.passed else None

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 TF32_RTOL = 2e-5
 """A declared relative tolerance up to this asks for more than TF32 gives."""
 
+TF32_SHARE = 2.0**-13
+"""An absolute error that is this share of a result's size is a quarter of what rounding to TF32 changes."""
+
+OWN = 16
+"""How many times torch's largest error an absolute tolerance is at least, where it shrinks with the size of a result."""
+
 SLACK = 8
 """How many times what the last bits of the inputs are worth a result may be off where that is asked for: sums lose a few of them."""
 
@@ -310,6 +316,14 @@ def through_tf32(value: torch.Tensor) -> torch.Tensor:
 def asks_beyond_tf32(tolerance: tuple[float, float]) -> bool:
     """Tells whether TF32 cannot meet `tolerance` (atol, rtol) for float32."""
     return tolerance[1] <= TF32_RTOL
+
+
+def below_tf32(size: float, torch_out: torch.Tensor, oracle: torch.Tensor) -> float:
+    """Returns the absolute tolerance of a result of this `size` (the root of its mean square) that rejects it rounded to TF32, or several times torch's own largest error where that is more: a result that cancels has few digits."""
+    rows = _rows(torch_out, torch_out, oracle)
+    known = _finite(rows.plain) & _finite(rows.oracle)
+    own = _number(_largest(_errors(rows.plain, rows.oracle, known)))
+    return max(TF32_SHARE * size, OWN * own)
 
 
 def unravel(position: int, shape: list[int]) -> list[int]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, probe_hidden, reference_code
+from t2t_harness.cases import cases, eights, probe_hidden, reference_code
 from t2t_harness.judging import comparing, oracle
 from t2t_harness.op import module_state
 
@@ -97,10 +97,14 @@ def _large(dtype: torch.dtype) -> float:
 
 
 def _numbered(given: Mapping[str, torch.Tensor], number: Callable[[torch.dtype], float]) -> dict[str, torch.Tensor]:
-    """Returns the inputs with the number of their type in the place of each NaN, in tensors that lie as they do. Types of 8 bits, which a check draws no NaN of, are left as they are."""
+    """Returns the inputs with the number of their type in the place of each NaN, in tensors that lie as they do."""
 
     def filled(value: torch.Tensor) -> torch.Tensor:
-        if str(value.dtype).removeprefix("torch.") not in cases.FLOATING:
+        dtype = str(value.dtype).removeprefix("torch.")
+        if dtype in eights.EIGHTS:
+            wide = value.float()
+            return value.detach().clone().copy_(wide.masked_fill(wide.isnan(), number(value.dtype)))
+        if dtype not in cases.FLOATING:
             return value
         return value.detach().clone().masked_fill_(value.isnan(), number(value.dtype))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
-from t2t_harness.cases import called_with, cases, declared_inputs
+from t2t_harness.cases import called_with, cases, declared_inputs, eights
 from t2t_harness.measuring import elements, spans, statistics, stopping
 from t2t_harness.measuring.clock import nothing
 from t2t_harness.op import declaration as declared
@@ -93,11 +93,12 @@ class State:
 
 
 def changed_input(declaration: Declaration, dtype: str) -> str | None:
-    """Returns the input whose elements change from call to call: the first with random floating values that the op does not mutate. None where there is none."""
+    """Returns the input whose elements change from call to call: the first with random floating values, none of float8, that the op does not mutate. None where there is none."""
     for given in declared.tensors(declaration):
         name = str(given["name"])
         is_left_alone = not {name, name.split(".")[0]} & set(declaration["mutates"])
-        if cases.random_floats(given, dtype) and is_left_alone:
+        is_plain = (given["dtype"] or dtype) in cases.FLOATING
+        if is_plain and cases.random_floats(given, dtype) and is_left_alone:
             return name
     return None
 
@@ -122,7 +123,7 @@ def run_inputs(
     originals = {name: value.clone() for name, value in made.items()}
     for each in rolled(declaration):
         if each in made:
-            made[each].copy_(made[each].roll(state.run))
+            made[each].copy_(eights.moved(made[each], state.run))
     name = changed_input(declaration, case.dtype)
     if name is not None and made[name].numel() > 0:
         targets, sources, draws = elements.drawn_places(state.seed, made[name].numel())
@@ -176,7 +177,7 @@ class Buffers:
         """Writes the values of a new run in place, as `run_inputs` has them with `self.state()`."""
         with spans.work(self.device):
             for name, original in self.originals.items():
-                self.given[name].copy_(original.roll(run) if name in self.rolled else original)
+                self.given[name].copy_(eights.moved(original, run) if name in self.rolled else original)
             self.current = {name: self.given[name].clone() for name in self.mutated}
             self.run, self.seed, self.changes = run, random.SystemRandom().getrandbits(63), 0
             if self.changed is not None:

@@ -65,7 +65,7 @@ def wrong(
             again = comparing.compare(declaration, case.dtype, name, beside, other_wide, whole=is_exact)
             found = again if again.passed else found
     if not found.passed and found.class_ == "mismatch":
-        either = rounding.either_way(declaration, case, name, judged, plain.device.type, flows)
+        either = rounding.either_way(declaration, case, name, judged, wide, plain.device.type, flows)
         if either is not None:
             again = comparing.compare(declaration, case.dtype, name, either, wide, whole=is_exact)
             found = again if again.passed else found

@@ -146,7 +146,9 @@ def compared(declaration: Declaration, case: cases.Case, right: oracle.Reference
             continue
         of = str(named.index(how["of"])) if how["of"] in named else how["of"]
         dim = how["dim"] if how["dim"] is None or isinstance(how["dim"], int) else tuple(how["dim"])
-        found[name] = (how["compare"], of, dim, *comparing.allowed_of(declaration, case.dtype, name, right.plain[name]))
+        wide = None if right.oracle is None else right.oracle.get(name)
+        allowed = comparing.allowed_of(declaration, case.dtype, name, right.plain[name], wide)
+        found[name] = (how["compare"], of, dim, *allowed)
     return found
 
 

@@ -13,7 +13,7 @@ use t2t_spec::entry;
 use t2t_spec::names::Form;
 use t2t_store::fs;
 
-use self::definition::{DECLARE, Definition, Tensor, Unfit};
+use self::definition::{DECLARE, Definition, Named, Tensor, Unfit};
 use self::sizes::{Lengths, Sizes};
 use super::imported::{self, FOLDER, Imported};
 use crate::cli::arguments::FlashinferArguments;
@@ -195,7 +195,7 @@ impl Given {
     fn entry(&self, tried: &Tried) -> String {
         let Self { op, definition, .. } = self;
         let inputs = &definition.inputs.0;
-        let main = main_dtype(inputs);
+        let main = main_dtype(definition);
         let mut text = format!("{op}:\n  reference: {FOLDER}/{op}/reference.py::run\n  inputs:\n");
         for (name, tensor) in inputs {
             if let Some(value) = tried.scalars.get(name) {
@@ -313,12 +313,21 @@ fn is_given(texts: &[String], name: &str) -> bool {
     texts.iter().any(|text| text.split_once('=').is_some_and(|(given, _)| given == name))
 }
 
-/// Returns the dtype in which the op is tested: that of the first tensor of floating numbers, else of the first tensor.
-fn main_dtype(inputs: &[(String, Tensor)]) -> &str {
-    let mut tensors =
-        inputs.iter().filter(|(_, tensor)| tensor.shape.is_some()).map(|(_, tensor)| tensor.dtype.as_str());
-    let first = tensors.clone().next().unwrap_or("float32");
-    tensors.find(|dtype| dtype.contains("float")).unwrap_or(first)
+/// Returns the dtype in which the op is tested: that of the first input of floating numbers, or of the first such output where an input is in float8, in which none is tested; else that of the first tensor.
+fn main_dtype(definition: &Definition) -> &str {
+    let (given, made) = (dtypes(&definition.inputs), dtypes(&definition.outputs));
+    let is_tested = |dtype: &&&str| dtype.contains("float") && !definition::EIGHTS.contains(dtype);
+    let is_eight = given.iter().any(|dtype| definition::EIGHTS.contains(dtype));
+    let of_outputs = made.iter().filter(|_| is_eight).find(is_tested);
+    let floating = of_outputs.or_else(|| given.iter().find(is_tested));
+    let first = given.first().filter(|dtype| !definition::EIGHTS.contains(dtype));
+    floating.or(first).copied().unwrap_or("float32")
+}
+
+/// Returns the dtypes of the tensors among inputs or outputs, in order.
+fn dtypes(of: &Named<Tensor>) -> Vec<&str> {
+    let tensors = of.0.iter().filter(|(_, tensor)| tensor.shape.is_some());
+    tensors.map(|(_, tensor)| tensor.dtype.as_str()).collect()
 }
 
 /// Returns how values of a dtype are drawn, where that must be said.

@@ -128,6 +128,32 @@ hint: give it an `init` for integers, as in `init: {randint: [0, 10]}`, or a `dt
 }
 
 #[test]
+fn a_float8_is_the_dtype_of_an_input_alone_and_has_no_gradient() {
+    let text = "\
+version: 1
+ops:
+  scaled:
+    torch: torch.mul
+    inputs: {input: {shape: [M, N], dtype: fp8e5, requires_grad: true}, other: [M, 1]}
+    dtypes: [fp8_e4m3]
+";
+    let expected = "\
+error: ops.yaml:5:66: op `scaled`: input `input` is float8_e5m2 and has no gradient
+  |
+5 |     inputs: {input: {shape: [M, N], dtype: fp8e5, requires_grad: true}, other: [M, 1]}
+  |                                                                  ^
+hint: remove `requires_grad`
+
+error: ops.yaml:6:14: unknown dtype `float8_e4m3fn`
+  |
+6 |     dtypes: [fp8_e4m3]
+  |              ^
+hint: only an input has it, as in `x: {shape: [M, N], dtype: float8_e4m3fn}`: here stands what the op computes in
+";
+    refused(text, expected);
+}
+
+#[test]
 fn an_input_is_one_thing_and_its_lengths_are_lengths() {
     let text = "\
 version: 1

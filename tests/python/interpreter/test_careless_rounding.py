@@ -10,6 +10,7 @@ import torch
 from checks import check, declared, require_passed, tensor
 
 from t2t_harness.cases import inputs, probe_scaled, unusual
+from t2t_harness.judging import comparing, tolerance
 
 REFERENCE = """
 import torch
@@ -196,3 +197,57 @@ def test_each_quotient_by_a_scale_is_a_half_and_the_scale_stays_in_its_range(tmp
     for low, high in ((0.3, 0.45), (-1.0, 1.0), (0.0, 1.0)):
         scale["init"] = {"kind": "uniform", "low": low, "high": high}
         assert not list(probe_scaled.halves(op)), (low, high)
+
+
+MEAN = """
+@triton.jit
+def kernel(x_ptr, out_ptr, N, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * N + cols, mask=cols < N, other=0.0)
+    tl.store(out_ptr + row, tl.sum(x, 0) / N)
+
+
+def wrapper(input, dim):
+    x = input.contiguous()
+    out = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
+    if x.numel():
+        kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=triton.next_power_of_2(x.shape[1]))
+    return out if x.shape[1] else out.fill_(float("nan"))
+"""
+
+
+def of_small_means() -> dict[str, Any]:
+    """Returns an op of a few results that are far smaller than one, and of no other values."""
+    small = tensor("input", ["M", "N"], init={"kind": "uniform", "low": 0.001, "high": 0.003})
+    edges = {"special": "small values alone", "kwargs": None}
+    return declared("torch.mean", [small], {"M": 6, "N": 24}, kwargs={"dim": -1}, edges=edges)
+
+
+def test_few_small_results_are_held_to_their_size(tmp_path: Path) -> None:
+    require_passed(tmp_path / "right", of_small_means(), MEAN)
+    half = MEAN.replace("tl.sum(x, 0) / N)", "(tl.sum(x, 0) / N).to(tl.float16).to(tl.float32))")
+    assert half != MEAN
+    failure = check(tmp_path / "wrong", of_small_means(), half)["evidence"]["failure"]
+    assert failure is not None and failure["class"] == "mismatch", failure
+
+
+def judged(made: torch.Tensor, right: torch.Tensor, wide: torch.Tensor, **more: Any) -> bool:
+    """Tells whether a result of a float32 is right beside torch's and the oracle's."""
+    op = declared("torch.mean", [], {}, **more)
+    results = comparing.Judged({}, {"0": right}, {"0": made})
+    return comparing.compare(op, "float32", "0", results, wide, whole=False).passed
+
+
+def test_an_absolute_tolerance_shrinks_with_a_small_result_but_not_below_what_torch_is_off() -> None:
+    wide = torch.tensor([0.0021, 0.0017, 0.0013], dtype=torch.float64)
+    right = wide.float()
+    rounded = tolerance.through_tf32(right)
+    assert not rounded.equal(right) and not judged(rounded, right, wide)
+    assert judged(right + 2e-7, right, wide)
+    # Tolerances that ops.yaml has for the result are as they are, and so is one that TF32 may meet.
+    own = {"name": "0", "compare": "close", "of": None, "dim": None, "tolerances": {"float32": [1e-5, 1e-5]}}
+    assert judged(rounded, right, wide, outputs=[own])
+    assert judged(rounded, right, wide, tolerances={"float32": [1e-5, 1e-3]})
+    # Torch itself is off by a thousandth: what is left of numbers that cancel.
+    off = right + 2e-6
+    assert judged(off - 8e-6, off, wide) and not judged(off - 8e-6, right, wide)

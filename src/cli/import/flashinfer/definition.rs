@@ -16,6 +16,9 @@ use t2t_spec::names::Form;
 const DTYPES: [&str; 10] =
     ["float32", "float16", "bfloat16", "float64", "int8", "int16", "int32", "int64", "uint8", "bool"];
 
+/// Further ones, in which tensors are and no op is tested.
+pub(super) const EIGHTS: [&str; 2] = ["float8_e4m3fn", "float8_e5m2"];
+
 /// A definition.
 #[derive(Debug, Deserialize)]
 pub(super) struct Definition {
@@ -169,11 +172,11 @@ impl Definition {
         if !Form::Identifier.fits(name) {
             return Err(Unfit::new(format!("{place}: `{name}` is no name in Python"), "rename it in the definition"));
         }
-        if !DTYPES.contains(&tensor.dtype.as_str()) {
+        if !DTYPES.iter().chain(&EIGHTS).any(|known| *known == tensor.dtype) {
             let message = format!("{place}.dtype: t2t has no `{}`", tensor.dtype);
             return Err(Unfit::new(
                 message,
-                "it has float32, float16, bfloat16, float64, int8 to int64, uint8 and bool",
+                "it has float32, float16, bfloat16, float64, float8_e4m3fn, float8_e5m2, int8 to int64, uint8 and bool",
             ));
         }
         let axes = tensor.shape.iter().flatten();
@@ -333,8 +336,8 @@ mod tests {
             (&|value| value["axes"]["wide"]["type"] = json!("expr"), "unknown variant `expr`"),
             (&|value| value["inputs"]["x"]["shape"] = json!(["rows", "Q"]), " inputs.x.shape: there is no axis `Q`"),
             (
-                &|value| value["inputs"]["x"]["dtype"] = json!("float8_e4m3fn"),
-                " inputs.x.dtype: t2t has no `float8_e4m3fn`",
+                &|value| value["inputs"]["x"]["dtype"] = json!("float4_e2m1"),
+                " inputs.x.dtype: t2t has no `float4_e2m1`",
             ),
             (&|value| value["inputs"]["x"]["shape"] = json!([]), " inputs.x.shape: it has no dimension"),
             (&|value| value["outputs"]["y"]["shape"] = json!(null), " outputs.y.shape: it is a number"),
