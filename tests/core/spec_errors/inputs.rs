@@ -133,7 +133,7 @@ fn a_float8_is_the_dtype_of_an_input_alone_and_has_no_gradient() {
 version: 1
 ops:
   scaled:
-    torch: torch.mul
+    torch: add
     inputs: {input: {shape: [M, N], dtype: fp8e5, requires_grad: true}, other: [M, 1]}
     dtypes: [fp8_e4m3]
 ";
