@@ -93,6 +93,8 @@ DTYPES = {
     "torch.bfloat16": "torch.float16",
     "torch.float32": "torch.bfloat16",
     "torch.float64": "torch.float32",
+    "torch.float8_e4m3fn": "torch.float8_e5m2",
+    "torch.float8_e5m2": "torch.float8_e4m3fn",
     "torch.int32": "torch.int64",
     "torch.int64": "torch.int32",
 }

@@ -80,7 +80,7 @@ def failure_of(trial: Trial) -> Failure | None:
         if not unaccepted:
             return None
         message = f"the op's cases accept wrong results: {', '.join(unaccepted)}"
-        hint = "declare other or more `check: {sizes: …}`, more `check: {seeds: …}`, a tighter tolerance or another `init`, or add a `cases.py`"
+        hint = "declare other or more `check: {sizes: …}`, more `check: {seeds: …}`, a tighter tolerance (of one output under `outputs`) or another `init`, or add a `cases.py`"
         return failure.failure("unfit-cases", message, root=root, hint=hint)
     name, finding = trial.first
     if finding.record is not None:

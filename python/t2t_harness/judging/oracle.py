@@ -337,11 +337,11 @@ def wide(value: torch.Tensor) -> torch.Tensor:
 
 
 def widened(value: object) -> object:
-    """Returns a keyword argument for the oracle: a floating dtype becomes float64, a floating tensor is widened."""
+    """Returns a keyword argument for the oracle: a floating dtype becomes float64, a floating tensor is widened. A float8 stays: it is what results are rounded to, and its largest number is what they are scaled by."""
     import torch
 
     if isinstance(value, torch.dtype):
-        return torch.float64 if value.is_floating_point else value
+        return torch.float64 if value.is_floating_point and value.itemsize > 1 else value
     return wide(value) if isinstance(value, torch.Tensor) else value
 
 

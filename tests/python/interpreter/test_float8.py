@@ -19,6 +19,12 @@ def dequantized(x, scale):
     return x.to(torch.float32) * scale[:, None]
 
 
+def quantized(x, dtype):
+    most = torch.finfo(dtype).max
+    scale = x.abs().amax(-1, keepdim=True).clamp(min=1e-4) / most
+    return (x / scale).clamp(-most, most).to(dtype), scale
+
+
 def product(a, b, scale_a, scale_b):
     a = a.to(torch.float32) * scale_a[:, None]
     b = b.to(torch.float32) * scale_b[:, None]
@@ -183,3 +189,43 @@ def test_elements_are_moved_byte_by_byte() -> None:
     apart = torch.empty(6, 2, dtype=torch.float8_e5m2)[:, 0].copy_(small.flatten())
     assert eights.moved(apart, 1).float().equal(small.float().flatten().roll(1))
     assert eights.moved(values, 1).equal(values.roll(1))
+
+
+QUANTIZED = """
+@triton.jit
+def kernel(x_ptr, out_ptr, scale_ptr, N, sm, sn, MOST: tl.constexpr, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * sm + cols * sn, mask=cols < N, other=0.0)
+    top = tl.where(tl.max((x != x).to(tl.int32), 0) > 0, float("nan"), tl.max(tl.abs(x), 0))
+    scale = tl.div_rn(tl.where(top < 1e-4, 1e-4, top), MOST + 0.0)
+    level = tl.div_rn(x, scale)
+    level = tl.where(level < -MOST, -MOST, tl.where(level > MOST, MOST, level))
+    tl.store(out_ptr + row * N + cols, level.to(out_ptr.dtype.element_ty), mask=cols < N)
+    tl.store(scale_ptr + row, scale)
+
+
+def wrapper(x, dtype):
+    M, N = x.shape
+    out = torch.empty((M, N), dtype=dtype, device=x.device)
+    scale = torch.empty((M, 1), dtype=torch.float32, device=x.device)
+    if M and N:
+        block = triton.next_power_of_2(N)
+        kernel[(M,)](x, out, scale, N, *x.stride(), MOST=torch.finfo(dtype).max, BLOCK=block)
+    return out, scale
+"""
+
+
+def of_quantized(folder: Path) -> dict[str, Any]:
+    """Returns the op of rows that are scaled to a float8, which an argument names."""
+    (folder / "reference.py").write_text(REFERENCE, encoding="utf-8")
+    reference = {"file": "reference.py", "name": "quantized", "init": {}, "root": str(folder)}
+    kwargs = {"dtype": "torch.float8_e4m3fn"}
+    given = [tensor("x", ["M", "N"])]
+    return declared("", given, {"M": 6, "N": 24}, kwargs=kwargs, torch=None, reference=reference)
+
+
+def test_the_other_float8_is_another_value_of_an_argument(tmp_path: Path) -> None:
+    require_passed(tmp_path / "right", of_quantized(tmp_path), QUANTIZED)
+    wrong = QUANTIZED.replace("MOST=torch.finfo(dtype).max", "MOST=448.0")
+    failure = check(tmp_path / "wrong", of_quantized(tmp_path), wrong)["evidence"]["failure"]
+    assert failure is not None and "dtype=torch.float8_e5m2" in failure["case"], failure
