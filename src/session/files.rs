@@ -85,12 +85,13 @@ pub(crate) fn files(
             return Err(unreadable(path, &error));
         }
     }
-    let kernels = variants().map(|variant| (variant.file.clone(), kernel_file(sources, &variant.file, "the variant")));
-    let cuda = in_cuda().map(|(file, operator)| (file.clone(), cuda_file(sources, file, operator)));
+    let kernels =
+        variants().map(|variant| (variant.file.clone(), kernel_file((sources, root), &variant.file, "the variant")));
+    let cuda = in_cuda().map(|(file, operator)| (file.clone(), cuda_file((sources, root), file, operator)));
     let trusted = spec.ops.iter().flat_map(trusted);
     let values = spec.ops.iter().flat_map(|op| op.values().map(move |file| values_file(sources, op, file)));
     let values = values.collect::<Result<Vec<_>, _>>()?;
-    let trusted = trusted.map(|file| (file.clone(), kernel_file(sources, file, "`cases`")));
+    let trusted = trusted.map(|file| (file.clone(), kernel_file((sources, root), file, "`cases`")));
     let found: BTreeMap<String, KernelFile> = kernels.chain(cuda).chain(values).chain(trusted).collect();
     if let Some((path, error)) = sources.denied() {
         return Err(unreadable(&path, &error));
@@ -142,18 +143,18 @@ fn knows_no_kernel(op: &Op, found: &BTreeMap<String, KernelFile>) -> Result<(), 
     }
 }
 
-fn kernel_file(sources: &Sources, file: &str, named: &str) -> KernelFile {
+fn kernel_file((sources, root): (&Sources, &Path), file: &str, named: &str) -> KernelFile {
     let Ok(path) = RepoPath::new(file) else { return outside(file) };
-    let Some(source) = sources.python(&path) else { return missing(file, named) };
+    let Some(source) = sources.python(&path) else { return missing(root, file, named) };
     known_file(sources, &path, source, sources.closure(&path))
 }
 
 /// Returns a file in CUDA C++, whose kernels the Python file `operator` launches. What is wrong in it nvcc says.
-fn cuda_file(sources: &Sources, file: &str, operator: &str) -> KernelFile {
+fn cuda_file((sources, root): (&Sources, &Path), file: &str, operator: &str) -> KernelFile {
     let (Ok(path), Ok(operator)) = (RepoPath::new(file), RepoPath::new(operator)) else { return outside(file) };
     let CudaClosure { files, is_extension } = sources.cuda_closure(&path, &operator);
     if files.is_empty() {
-        return missing(file, "the variant");
+        return missing(root, file, "the variant");
     }
     KernelFile { closure: files, is_extension, ..KernelFile::default() }
 }
@@ -162,9 +163,14 @@ fn outside(file: &str) -> KernelFile {
     KernelFile { fault: Some(Problem::of_file(file, "the path leaves the workspace")), ..KernelFile::default() }
 }
 
-fn missing(file: &str, named: &str) -> KernelFile {
-    let hint = format!("write the file, or take {named} out of ops.yaml");
-    KernelFile { fault: Some(Problem::of_file(file, "no such file").with_hint(hint)), ..KernelFile::default() }
+fn missing(root: &Path, file: &str, named: &str) -> KernelFile {
+    let (message, put) = match root.join(file).metadata() {
+        Ok(there) if there.is_dir() => ("it is a folder", "put a file in its place"),
+        Ok(_) => ("it is a device, a pipe or a socket", "put a file in its place"),
+        Err(_) => ("no such file", "write the file"),
+    };
+    let hint = format!("{put}, or take {named} out of ops.yaml");
+    KernelFile { fault: Some(Problem::of_file(file, message).with_hint(hint)), ..KernelFile::default() }
 }
 
 /// Returns a kernel file at `path` that holds `bytes`, whatever is there.

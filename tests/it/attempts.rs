@@ -397,6 +397,9 @@ fn a_generator_that_cannot_make_a_kernel_is_said_at_its_place_before_anything_ru
     refused(&project, "the generator has no variant `own` of `softmax`").says("generator: none");
     project.edit("ops.yaml", "own]", "{name: own, generator: none}]");
     project.build().exits(1).says("kernels/softmax/own.py: no such file");
+    fs::create_dir(project.path("kernels/softmax/own.py")).unwrap();
+    project.edit("ops.yaml", "generator: none", "generator:  none");
+    project.build().exits(1).says("kernels/softmax/own.py: it is a folder").says("put a file in its place");
     let project = self::project("");
     project.edit("ops.yaml", "generator: template", "generator: agent");
     refused(&project, "ops.yaml:10:");

@@ -129,7 +129,7 @@ pub const CLASSES: [Class; 26] = [
     class(
         "unfit-cases",
         "the cases would accept wrong results, such as all zeros: a pass would say nothing",
-        "declare other or more `check: {sizes: …}`, more `check: {seeds: …}`, a tighter tolerance or another `init`, or add a `cases.py`",
+        "declare other or more `check: {sizes: …}`, more `check: {seeds: …}`, a tighter tolerance (of one output under `outputs`) or another `init`, or add a `cases.py`",
     ),
     class(
         "no-further-form",
