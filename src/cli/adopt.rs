@@ -249,7 +249,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 46] = [
+const KINDS: [(&str, &str); 45] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -270,7 +270,6 @@ const KINDS: [(&str, &str); 46] = [
     ("low", "infinite-rows"),
     ("positive", "shapes"),
     ("all", "special"),
-    ("padded", "strided"),
     ("swapped", "transposed"),
     ("channels_last", "transposed"),
     ("inner_swapped", "transposed"),
@@ -289,7 +288,7 @@ const KINDS: [(&str, &str); 46] = [
     ("zero", "zeros"),
     ("only", "special"),
     ("counted", "shapes"),
-    ("apart", "strided"),
+    ("apart", "padded"),
     ("segments", "shapes"),
     ("evaluation", "kwargs"),
     ("halves", "zeros"),
@@ -314,6 +313,10 @@ fn kinds_of<'a>(edges: &[&'a str]) -> BTreeSet<&'a str> {
     let mut kinds: BTreeSet<&str> = edges.iter().map(|case| kind(case)).collect();
     if kinds.contains("strided") || kinds.contains("transposed") {
         kinds.remove("equal-rows");
+    }
+    if kinds.contains("strided") {
+        // It is off with them.
+        kinds.remove("padded");
     }
     if kinds.len() > 1 {
         kinds.remove("together");

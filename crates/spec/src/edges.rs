@@ -8,6 +8,7 @@ pub(crate) const EDGES: &[&str] = &[
     "one",
     "transposed",
     "strided",
+    "padded",
     "large",
     "equal-rows",
     "special",

@@ -9,7 +9,7 @@ use super::json::json;
 use super::layers::{self, Layers, Owner};
 use super::node::{Entry, Node, Value};
 use super::reader::Reader;
-use super::{Binding, Dim, Input, Layout, Settings, Tensor};
+use super::{Binding, Dim, Init, Input, Layout, Quantity, Settings, Tensor};
 
 impl Reader<'_, '_> {
     /// Returns the inputs in declared order, or none where one of them could not be read.
@@ -102,6 +102,20 @@ impl Reader<'_, '_> {
             let message = format!("input `{}` is {dtype} and needs an init for integers", tensor.name);
             self.fault(place, &message, "add `init: {randint: [0, 10]}`, or `offsets`, `constant`, `ones`");
         }
+        if let (Some((least, most)), Some((low, high))) = (range_of(dtype), drawn_between(&tensor.init))
+            && (low < least || high > most + 1)
+        {
+            let message = format!(
+                "input `{}` is {dtype}, which holds {least} to {most}, and draws {low} to {}",
+                tensor.name,
+                high.saturating_sub(1)
+            );
+            self.fault(
+                place,
+                &message,
+                "the second number is not drawn itself; draw fewer, or give it another `dtype`",
+            );
+        }
         if let (Some(node), true) = (entry.node.get("requires_grad"), tensor.requires_grad) {
             let message = format!("input `{}` is {dtype} and has no gradient", tensor.name);
             self.fault(node.place, &message, "remove `requires_grad`");
@@ -182,6 +196,27 @@ impl Origin {
             },
             _ => Self { words: String::new(), sizes: "sizes" },
         }
+    }
+}
+
+/// Returns the least and the greatest integer that a dtype holds; None for one that holds all that is drawn, or takes it for a flag.
+fn range_of(dtype: &str) -> Option<(i64, i64)> {
+    match dtype {
+        "int8" => Some((i8::MIN.into(), i8::MAX.into())),
+        "int16" => Some((i16::MIN.into(), i16::MAX.into())),
+        "int32" => Some((i32::MIN.into(), i32::MAX.into())),
+        "uint8" => Some((u8::MIN.into(), u8::MAX.into())),
+        _ => None,
+    }
+}
+
+/// Returns the bounds of the integers that an init draws, the second one not among them; None where they are no numbers.
+fn drawn_between(init: &Init) -> Option<(i64, i64)> {
+    match init.drawn() {
+        Init::Randint { low: Quantity::Whole(low), high: Quantity::Whole(high) }
+        | Init::Distinct { low: Quantity::Whole(low), high: Quantity::Whole(high) }
+        | Init::UniqueBetween { low: Quantity::Whole(low), high: Quantity::Whole(high) } => Some((*low, *high)),
+        _ => None,
     }
 }
 

@@ -247,15 +247,22 @@ pub(crate) fn strings(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns the edges that are off, each with its reason if there is one, layer over layer.
+/// Returns the edges that are off, each with its reason if there is one, layer over layer. Rows with memory between them are strided tensors, too: `padded` is as `strided` is where nothing is said of it.
 fn edges_off(layers: &Layers) -> BTreeMap<String, Option<String>> {
     let mut found = BTreeMap::new();
+    let mut is_on = false;
     for entry in layers.upward().filter_map(|layer| layer.node.at(&["check", "edges"])).flat_map(Node::entries) {
+        if entry.key == "padded" {
+            is_on = entry.node.text() == Some("on");
+        }
         if entry.node.text() == Some("on") {
             found.remove(&entry.key);
         } else {
             found.insert(entry.key.clone(), entry.node.get("off").and_then(Node::text).map(str::to_owned));
         }
+    }
+    if let (Some(reason), false) = (found.get("strided").cloned(), is_on) {
+        found.entry("padded".to_owned()).or_insert(reason);
     }
     found
 }

@@ -105,8 +105,12 @@ def single(declaration: Declaration) -> dict[str, object]:
     return {"size": [1] * len(size) if isinstance(size, list) else 1}
 
 
+BLOCKS = 32
+"""A power of two from here on may be the length of a block or a group."""
+
+
 def whole_away(declaration: Declaration, name: str, value: object, rank: int) -> list[object]:
-    """Returns other whole numbers than `value` for an argument of which nothing else is known: the next one, of several the first of them, of fractions the first and the last, which torch or a reference refuses where it makes no sense; of torch's zero and a half, too, and of a large one of a reference a quarter. Nothing for a dim of an input, of which the largest has `rank`; what is called so and is more is a length."""
+    """Returns other whole numbers than `value` for an argument of which nothing else is known: the next one, of several the first of them, of fractions the first and the last, which torch or a reference refuses where it makes no sense; of torch's zero and a half, too, and of a large one of a reference a quarter, of a power of two its double and its half. Nothing for a dim of an input, of which the largest has `rank`; what is called so and is more is a length."""
     is_dim = name.startswith(("dim", "axis")) and not (type(value) is int and value > rank)
     if is_dim or name in BY_SHAPE:
         return []
@@ -129,6 +133,8 @@ def whole_away(declaration: Declaration, name: str, value: object, rank: int) ->
     own = declaration["kwargs"]
     if declaration.get("reference"):
         found = [*([int(value / 4)] if abs(value) >= MANY else []), value + 1]
+        # Who takes sizes of blocks and groups takes powers of two, and maybe no others.
+        found += [2 * value, value // 2] if value >= BLOCKS and value & (value - 1) == 0 else []
     elif name in BOUNDING:
         found = [value + 1]
     else:

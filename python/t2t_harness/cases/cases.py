@@ -12,7 +12,7 @@ from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import bindings, eights
-from t2t_harness.op.declaration import bind_shape, tensors
+from t2t_harness.op.declaration import bind_shape, has_sorted_floats, tensors
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration, TensorInput
@@ -350,6 +350,8 @@ def edges_of(declaration: Declaration, dtype: str, limit: int) -> list[Case]:
         kinds = ("equal-rows",) if has_probabilities(declaration) else ("large", "equal-rows", "special")
         for values in kinds:
             edge(values, small, values=values)
+    elif any(has_sorted_floats(given, dtype) for given in tensors(declaration)):
+        edge("large", small, values="large")
     if declaration["broadcast"] and len(ranks) >= 2 and ranks[1] >= 1:
         edge("broadcast", small, broadcast=True)
     off = edges_off(declaration)

@@ -138,6 +138,9 @@ def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: 
     if case.values in unusual.KINDS:
         changed = unusual.KINDS[case.values](drawn) if special and drawn.numel() > 0 else drawn
         return declared_inputs.in_order(given, case, changed)
+    if case.values == "large" and declared.has_sorted_floats(given, case.dtype):
+        times = LARGE.get(cases.dtype_of(given, case), BEYOND_HALF)
+        return declared_inputs.in_order(given, case, unusual.large(drawn, times))
     if not cases.random_floats(given, case.dtype):
         return drawn
     if case.values == "large" and given["init"]["kind"] != "uniform":

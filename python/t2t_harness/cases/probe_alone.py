@@ -73,11 +73,11 @@ def apart(declaration: Declaration) -> Iterator[Case]:
 
 
 def flows(declaration: Declaration) -> Iterator[Case]:
-    """Yields, for an op that is checked backward, a case in which one element flows into all places of an output, as into what a sum is of, and one in which what flows in is transposed. Inputs are dense, and say nothing of it."""
+    """Yields, for an op that is checked backward, a case in which one element flows into all places of an output, as into what a sum is of, one in which what flows in is transposed, and one in which its rows are parts of longer ones, as behind a concatenation. Inputs are dense, and say nothing of it."""
     if not declaration["backward"]:
         return
     is_wide = any(len(given["shape"]) >= 2 for given in tensors(declaration))
-    for layout in (cases.ONE, "transposed") if is_wide else (cases.ONE,):
+    for layout in (cases.ONE, "transposed", cases.APART) if is_wide else (cases.ONE, cases.APART):
         found = probing.probe(declaration, f"{FLOW}[{layout}]", probing.rows(declaration), flows=layout)
         yield replace(found, has_own_budget=True)
 

@@ -62,6 +62,12 @@ DTYPES = {
 }
 """What safetensors calls a dtype of torch."""
 
+SCALES = "float8_e8m0fnu"
+"""A dtype that safetensors reads from files and not from bytes (0.8): its results are kept as bytes."""
+
+AS_BYTES = "|" + SCALES
+"""The end of the names of those."""
+
 
 class TooLarge(Exception):
     """Results have more bytes than are kept of them; the message says how many."""
@@ -86,6 +92,10 @@ class Writer:
             raise ValueError(f"a result of dtype {name_of(value)} cannot be kept")
         if self.most is not None and self.end + value.numel() * value.element_size() > self.most:
             raise TooLarge(f"a result has {value.numel():,} elements, too many for a probe")
+        if name_of(value) == SCALES:
+            import torch
+
+            name, value = name + AS_BYTES, value.view(torch.uint8)
         plain = dense(value)
         begin, self.end = self.end, self.end + plain.numel() * plain.element_size()
         if self.held is not None and self.end <= FEW:
@@ -133,7 +143,7 @@ class Writer:
 
 def is_kept(value: torch.Tensor) -> bool:
     """Tells whether the format has a name for the dtype of a result."""
-    return value.dtype.is_complex or name_of(value) in DTYPES
+    return value.dtype.is_complex or name_of(value) in (*DTYPES, SCALES)
 
 
 def name_of(value: torch.Tensor) -> str:
@@ -206,9 +216,19 @@ def of_case(folder: Path, position: int, at: Sequence[int] | None) -> dict[str, 
     with open(folder / PACK, "rb", opener=progress.regular) as file:
         part = os.pread(file.fileno(), end - begin, begin)
     try:
-        return loaded(part)
+        return as_made(loaded(part))
     except SafetensorError as error:
         raise ValueError(str(error)) from error
+
+
+def as_made(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Returns the tensors by the names that they were kept under, in the dtype that they were made in."""
+    import torch
+
+    return {
+        name.removesuffix(AS_BYTES): value.view(torch.float8_e8m0fnu) if name.endswith(AS_BYTES) else value
+        for name, value in tensors.items()
+    }
 
 
 def load(path: Path) -> dict[str, torch.Tensor]:
@@ -220,7 +240,7 @@ def load(path: Path) -> dict[str, torch.Tensor]:
         with open(path, "rb", opener=progress.regular) as file:
             # A small file is read sooner than mapped.
             if os.fstat(file.fileno()).st_size <= SMALL:
-                return load(file.read())
-        return load_file(str(path))
+                return as_made(load(file.read()))
+        return as_made(load_file(str(path)))
     except SafetensorError as error:
         raise ValueError(str(error)) from error

@@ -248,7 +248,7 @@ def called(
     home = contextlib.nullcontext() if inputs else torch.device(device)
     width = widening.in_float64() if is_wide else contextlib.nullcontext()
     first = inputs
-    if case.before is not None:
+    if case.is_again:
         first = declared_inputs.make_inputs(declaration, cases.first(case), _device_of(inputs, device))
         first = {name: wide(value) for name, value in first.items()} if is_wide else first
     with torch.set_grad_enabled(is_recorded(declaration, case)), home, width:

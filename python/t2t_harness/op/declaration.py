@@ -116,6 +116,17 @@ PADDING = 3
 """How many elements lie between the rows of a padded tensor: an odd number, so that rows are not aligned."""
 
 
+def has_sorted_floats(given: TensorInput, dtype: str) -> bool:
+    """Return whether the input has random floating values in ascending order where `dtype` is tested."""
+    init, own = given["init"], given["dtype"] or dtype
+    return (
+        init["kind"] == "sorted"
+        and init["of"]["kind"] == "normal"
+        and own.endswith(("16", "32", "64"))
+        and "float" in own
+    )
+
+
 def strides(shape: Sequence[int], layout: str) -> list[int]:
     """Return the strides, in elements, of a tensor of the bound `shape` in `layout`.
 

@@ -155,15 +155,13 @@ def run_once(
         # Watched as any call is: what torch hands out in it is memory that launches may write to.
         if case.is_again:
             with stage.pretending(bench.lane), watched(), recorded(case):
-                if case.before is None:
-                    wrapper(*args, **kwargs)
-                else:
-                    other_calls.call_first(bench, case, device, label, wrapper)
+                other_calls.call_first(bench, case, device, label, wrapper)
                 bench.finish()
             module_state.draw(wrapper, facts["drawn"], case.name)
         if label == UPDATED:
             with stage.pretending(bench.lane), watched():
-                earlier = returned.Earlier.of(lambda: wrapper(*args, **kwargs), wrapper, bench.finish, given)
+                again = other_calls.as_given(lambda: wrapper(*args, **kwargs), given, declaration["mutates"])
+                earlier = returned.Earlier.of(again, wrapper, bench.finish, given)
             if earlier.differ:
                 # It counts on what it was called on before, as torch's may: nothing says what is right.
                 return []

@@ -153,10 +153,10 @@ def runs_once(bench: called.Bench, case: cases.Case) -> bool:
 
 
 def is_updated(bench: called.Bench, case: cases.Case) -> bool:
-    """Tells whether a case that has run is to run on tensors that the wrapper was called on before, with other values: the first declared one does, unless the op writes to its inputs or draws."""
+    """Tells whether a case that has run is to run on tensors that the wrapper was called on before, with other values: the first declared one does, unless the op draws."""
     declaration = bench.request["op"]
     is_plain = case.kind == "declared" and case.file is None and case.dtype == declaration["dtypes"][0]
-    return is_plain and not bench.is_updated and not declaration["mutates"] and not seeds.is_random(declaration)
+    return is_plain and not bench.is_updated and not seeds.is_random(declaration)
 
 
 def shows_a_fault(run: Run) -> bool:

@@ -6,10 +6,11 @@ torch is imported only inside functions.
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import calling, cases, inputs
+from t2t_harness.cases import calling, cases, declared_inputs, inputs
 from t2t_harness.judging import autograd
 from t2t_harness.triton import stage
 
@@ -21,6 +22,24 @@ if TYPE_CHECKING:
 
 BETWEEN = 1 << 20
 """What the seed of the inputs of a call between a forward pass and its backward pass is away from the case's own."""
+
+
+def as_given(
+    call: Callable[[], object], given: Mapping[str, torch.Tensor], mutates: Sequence[str]
+) -> Callable[[], object]:
+    """Returns `call`, before which each time the inputs that it changes, those that `mutates` names, have the values that they have now."""
+    import torch
+
+    changed = {name: value for name, value in given.items() if {name, name.split(".")[0]} & set(mutates)}
+    values = {name: value.detach().clone() for name, value in changed.items()}
+
+    def again() -> object:
+        with torch.no_grad():
+            for name, value in changed.items():
+                declared_inputs.filled(value, values[name])
+        return call()
+
+    return again if changed else call
 
 
 def update(bench: Bench, case: cases.Case, given: dict[str, torch.Tensor]) -> None:
@@ -53,7 +72,7 @@ def arranged(
 
 
 def call_first(bench: Bench, case: cases.Case, device: str, label: str, wrapper: Entry) -> None:
-    """Calls an instance as `case` has it called before: with other lengths than in its own call."""
+    """Calls an instance as `case` has it called before: with other values, and with other lengths where it says so."""
     first = cases.first(case)
     given = inputs.make_inputs(bench.request["op"], first, device)
     again, args, kwargs = arranged(bench, first, given, label, wrapper)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.cases import called_with, cases, inputs, listing, naming, probe_corners
 from t2t_harness.cuda import t2t_cuda
-from t2t_harness.judging import autograd, comparing, corners, oracle, pointing, rules, tolerance
+from t2t_harness.judging import autograd, comparing, corners, oracle, pointing, rules, steps, tolerance
 from t2t_harness.op import declaration as declared
 from t2t_harness.op import module_state, operation, results
 from t2t_harness.phases import repro_operator, repro_picture, repro_script
@@ -79,6 +79,9 @@ def written(request: ReproRequest, case: cases.Case) -> dict[str, str]:
     right = oracle.reference(declaration, case, given)
     tensors = {name: tensor for name, value in given.items() for name, tensor in flat(name, value)}
     flowing = upstream(declaration, case, given)
+    if case.is_again:
+        first = inputs.make_inputs(declaration, cases.first(case), device)
+        tensors |= {f"first.{name}": value for name, value in first.items()}
     tensors |= {f"upstream.{position}": value for position, value in flowing.items()}
     tensors |= {f"weights.{name}": value for name, value in weights.items()}
     tensors |= {f"expected.{name}": value for name, value in right.plain.items()}
@@ -129,6 +132,7 @@ def around(
     found: dict[str, torch.Tensor] = {}
     for name, value in right.plain.items():
         is_close = comparing.output(declaration, name)["compare"] == "close"
+        is_close &= not steps.are_counted(value.dtype)
         if is_close and name in right.oracle and (value.dtype.is_floating_point or value.dtype.is_complex):
             pair = tolerance.around_oracle(value, right.oracle[name], slack.get(name))
             found[f"oracle.{name}"], found[f"bound.{name}"] = pair
@@ -253,7 +257,8 @@ def script(
         arguments="\n".join(f"    {line}" for line in arguments),
         passes="" if operator is None or not backward else repro_operator.PASSES,
         call=call,
-        before=("        entry.eval()\n" if case.evaluates else "") + (f"        {call}\n" if case.is_again else ""),
+        before=("        entry.eval()\n" if case.evaluates else "")
+        + (repro_script.BEGUN.format(names=", ".join(tensors), call=call) if case.is_again else ""),
         sampled=module_state.SAMPLED,
         recorded="torch.no_grad()" if case.asks == cases.NOBODY else "contextlib.nullcontext()",
         mutated=[name for name in tensors if name in declaration["mutates"]],

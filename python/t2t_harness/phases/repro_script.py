@@ -39,6 +39,14 @@ OPERATOR = """    elif not hasattr(found, {method}):
         found = found()
 """
 
+BEGUN = """        def begin({names}):
+            {call}
+
+        # A call on other values comes before.
+        begin(*(stored[f"first.{{name}}"].to(DEVICE) for name in "{names}".split(", ")))
+"""
+"""The lines for a case in which a class is called before."""
+
 TEMPLATE = '''"""{target} on the case {case}, outside of t2t.
 
 {told}

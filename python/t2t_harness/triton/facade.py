@@ -259,8 +259,11 @@ def mode_of_cuda() -> type[Any]:
             if func is kind:
                 # Its place in an argument is where it becomes the CPU: as a value it is compared.
                 return func(*args, **(kwargs or {}))
-            if getattr(func, "__name__", "") == "cuda":
+            called = getattr(func, "__name__", "")
+            if called == "cuda":
                 return args[0]
+            if called == "get_device":
+                return 0
             moved = {name: on_cpu(value, kind) for name, value in kwargs.items()} if kwargs else {}
             return func(*[on_cpu(value, kind) for value in args], **moved)
 

@@ -128,6 +128,33 @@ hint: give it an `init` for integers, as in `init: {randint: [0, 10]}`, or a `dt
 }
 
 #[test]
+fn integers_that_a_dtype_does_not_hold_are_told() {
+    let text = "\
+version: 1
+ops:
+  add:
+    torch: add
+    inputs:
+      input: {shape: [M, N], dtype: uint8, init: {randint: [0, 257]}}
+      other: {shape: [M, N], dtype: int8, init: {sorted: {of: {randint: [-129, 128]}}}}
+";
+    let expected = "\
+error: ops.yaml:6:50: op `add`: input `input` is uint8, which holds 0 to 255, and draws 0 to 256
+  |
+6 |       input: {shape: [M, N], dtype: uint8, init: {randint: [0, 257]}}
+  |                                                  ^
+hint: the second number is not drawn itself; draw fewer, or give it another `dtype`
+
+error: ops.yaml:7:49: op `add`: input `other` is int8, which holds -128 to 127, and draws -129 to 127
+  |
+7 |       other: {shape: [M, N], dtype: int8, init: {sorted: {of: {randint: [-129, 128]}}}}
+  |                                                 ^
+hint: the second number is not drawn itself; draw fewer, or give it another `dtype`
+";
+    refused(text, expected);
+}
+
+#[test]
 fn a_float8_is_the_dtype_of_an_input_alone_and_has_no_gradient() {
     let text = "\
 version: 1

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use t2t_model::action::Phase;
-use t2t_spec::Profile;
+use t2t_spec::{Op, Profile};
 
 use super::{PHASES, add, binding, cuda, op, parse};
 
@@ -112,8 +112,15 @@ fn edges_are_off_layer_over_layer() {
     let lines = "torch: torch.add\ninputs: {input: [M, N]}\ncheck: {edges: {empty: on, large: {off: it overflows}}}";
     let op = op(top, lines);
     let off = |reason: &str| Some(reason.to_owned());
+    let names = |op: &Op| cuda(op).edges.keys().cloned().collect::<Vec<_>>();
     let expected = [("large".to_owned(), off("it overflows")), ("strided".to_owned(), off("dense rows"))];
-    assert_eq!(cuda(&op).edges, expected.into());
+    // Rows with memory between them are off where all strided tensors are, and nothing else is said of them.
+    let padded = ("padded".to_owned(), off("dense rows"));
+    assert_eq!(cuda(&op).edges, expected.into_iter().chain([padded]).collect());
+    let lines = "torch: torch.add\ninputs: {input: [M, N]}\ncheck: {edges: {padded: on}}";
+    assert_eq!(names(&self::op(top, lines)), ["empty", "strided"]);
+    let lines = "torch: torch.add\ninputs: {input: [M, N]}\ncheck: {edges: {strided: on, padded: off}}";
+    assert_eq!(names(&self::op(top, lines)), ["empty", "padded"]);
     let facts = |phase| op.declaration(Profile::Cuda).facts(phase).contains_key("edges");
     assert_eq!(PHASES.map(facts), [false, true, true, false, false, false]);
 }

@@ -10,6 +10,7 @@ import torch
 from checks import check, declared, require_passed, tensor
 
 from t2t_harness.cases import eights, inputs, probe_eights
+from t2t_harness.judging import kept, steps
 
 REFERENCE = """
 import torch
@@ -229,3 +230,64 @@ def test_the_other_float8_is_another_value_of_an_argument(tmp_path: Path) -> Non
     wrong = QUANTIZED.replace("MOST=torch.finfo(dtype).max", "MOST=448.0")
     failure = check(tmp_path / "wrong", of_quantized(tmp_path), wrong)["evidence"]["failure"]
     assert failure is not None and "dtype=torch.float8_e5m2" in failure["case"], failure
+
+
+@pytest.mark.parametrize(
+    ("written", "instead"),
+    [
+        (
+            "level.to(out_ptr.dtype.element_ty)",
+            "(level.to(tl.int32, bitcast=True) & -1048576).to(tl.float32, bitcast=True).to(out_ptr.dtype.element_ty)",
+        ),
+        ("level = tl.div_rn(x, scale)", "level = tl.div_rn(x, scale) * 0.96875"),
+        (
+            "level = tl.div_rn(x, scale)",
+            "level = tl.div_rn(x, scale)\n    level = tl.where(tl.abs(level) < 8, 0.0, level)",
+        ),
+    ],
+    ids=["cut off and not rounded", "three hundredths too small", "small ones are zero"],
+)
+def test_results_in_float8_that_are_next_to_the_right_ones_are_seen(tmp_path: Path, written: str, instead: str) -> None:
+    assert written in QUANTIZED
+    wrong = QUANTIZED.replace(written, instead)
+    failure = check(tmp_path / "wrong", of_quantized(tmp_path), wrong)["evidence"]["failure"]
+    assert failure is not None and failure["class"] == "mismatch", failure
+
+
+def compared(out: torch.Tensor, right: torch.Tensor, wide: torch.Tensor | None = None, atol: float = 0.0) -> bool:
+    return steps.compare(out, right, wide, (atol, 0.0)).passed
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_a_few_results_in_float8_may_be_the_next_number(name: str) -> None:
+    dtype = getattr(torch, name)
+    right = torch.linspace(-300, 300, 1024).to(dtype)
+    bits = right.view(torch.uint8).clone()
+    assert compared(right.clone(), right)
+    bits[:8] -= 1
+    assert compared(bits.view(dtype), right)
+    bits[:16] -= 1
+    assert not compared(bits.view(dtype), right), "two steps off"
+    bits = right.view(torch.uint8).clone()
+    bits[:16] -= 1
+    assert not compared(bits.view(dtype), right), "too many"
+    # What torch's own result is off from the oracle's says how much rounding decides.
+    assert compared(bits.view(dtype), right, bits.view(dtype)) and compared(bits.view(dtype), right, atol=64.0)
+    # A zero has either sign, and a NaN is one.
+    zero = torch.tensor([0.0, float("nan")]).to(dtype)
+    assert compared(torch.tensor([-0.0, float("nan")]).to(dtype), zero)
+    found = steps.compare(torch.tensor([0.0, 1.0]).to(dtype), zero, None, (0.0, 0.0))
+    assert found.class_ == "nan" and found.index == [1]
+    assert compared(right[:0], right[:0])
+
+
+def test_results_that_are_powers_of_two_alone_are_kept_and_compared(tmp_path: Path) -> None:
+    right = torch.tensor([1.0, 2.0, 0.5, float("nan")]).to(torch.float8_e8m0fnu)
+    writer = kept.Writer(tmp_path / "0.safetensors")
+    writer.add("a.0", right)
+    writer.close()
+    (found,) = kept.load(tmp_path / "0.safetensors").values()
+    assert found.dtype is right.dtype and compared(found, right)
+    other = right.view(torch.uint8).clone()
+    other[:2] += 1
+    assert not compared(other.view(right.dtype), right)
