@@ -164,7 +164,7 @@ def test_what_is_called_a_dim_and_is_more_than_there_are_is_a_length(tmp_path: P
     (tmp_path / "reference.py").write_text("def reference(t, dim=32):\n    return t[:, None].expand(-1, dim)\n")
     reference = {"file": "reference.py", "name": "reference", "init": {}, "root": str(tmp_path)}
     given = declared("", [tensor("t", ["M"])], {"M": 4}, torch=None, reference=reference, kwargs={"dim": 32})
-    assert arguments_away.others(given, "dim", 32, 1) == [8, 33]
+    assert arguments_away.others(given, "dim", 32, 1) == [8, 33, 64, 16]
     request: Any = {
         "op": given,
         "variant": {"name": "v1", "file": "", "entry": "", "call": "wrapper(t, dim=dim)"},
