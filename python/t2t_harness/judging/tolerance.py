@@ -319,11 +319,11 @@ def asks_beyond_tf32(tolerance: tuple[float, float]) -> bool:
 
 
 def below_tf32(size: float, torch_out: torch.Tensor, oracle: torch.Tensor) -> float:
-    """Returns the absolute tolerance of a result of this `size` (the root of its mean square) that rejects it rounded to TF32, or several times torch's own largest error where that is more: a result that cancels has few digits."""
+    """Returns the absolute tolerance of a result of this `size` (the root of its mean square) that rejects it rounded to TF32, or several times torch's own largest error, or the last bit of one, where that is more: a result that cancels has few digits."""
     rows = _rows(torch_out, torch_out, oracle)
     known = _finite(rows.plain) & _finite(rows.oracle)
     own = _number(_largest(_errors(rows.plain, rows.oracle, known)))
-    return max(TF32_SHARE * size, OWN * own)
+    return max(TF32_SHARE * size, OWN * own, rows.eps)
 
 
 def unravel(position: int, shape: list[int]) -> list[int]:

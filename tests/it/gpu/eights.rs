@@ -21,6 +21,6 @@ fn a_product_in_float8_is_judged_and_measured_and_a_wrong_one_is_rejected() {
     workspace.edit(&kernel, "columns * groups + group", "columns * groups");
     let ran = built(build(&workspace, &[&format!("{OP}:check")]));
     assert_eq!(ran.code, Some(1), "{}", ran.told);
-    let failure = document(&workspace, &format!("{OP}/v1_baseline:check"), "failure");
-    assert_eq!(failure["class"], "mismatch", "{failure}");
+    let evidence = document(&workspace, &format!("{OP}/v1_baseline:check"), "evidence");
+    assert_eq!(evidence["failure"]["class"], "mismatch", "{}", evidence["failure"]);
 }

@@ -248,6 +248,9 @@ def test_an_absolute_tolerance_shrinks_with_a_small_result_but_not_below_what_to
     own = {"name": "0", "compare": "close", "of": None, "dim": None, "tolerances": {"float32": [1e-5, 1e-5]}}
     assert judged(rounded, right, wide, outputs=[own])
     assert judged(rounded, right, wide, tolerances={"float32": [1e-5, 1e-3]})
+    # What is left of a one and a tiny number is nothing.
+    tiny = torch.tensor([6e-44, 2e-10], dtype=torch.float64)
+    assert judged(torch.zeros(2), tiny.float(), tiny)
     # Torch itself is off by a thousandth: what is left of numbers that cancel.
     off = right + 2e-6
     assert judged(off - 8e-6, off, wide) and not judged(off - 8e-6, right, wide)
