@@ -145,6 +145,6 @@ fn a_class_outside_of_kernels_is_judged_with_the_weights_of_its_reference() {
     let analysis = workspace.document("scaled:analyze", "analysis");
     assert_eq!(analysis["operation"], "lib/model.py::Model");
     let evidence = workspace.document("scaled/right:check", "evidence");
-    let said = "edges not asked for: strided (the launcher asks for dense rows), transposed";
+    let said = "edges not asked for: padded (the launcher asks for dense rows), strided (the launcher asks for dense rows), transposed";
     assert_eq!(evidence["notes"][0], said, "{}", evidence["notes"]);
 }
