@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 EIGHTS = ("float8_e4m3fn", "float8_e5m2")
 """Floats of one byte. An input may be of such a type, an op is never tested in one."""
 
+SCALES = "float8_e8m0fnu"
+"""The type that has powers of two alone, and no sign, as of the scales of MX formats. Results may be of it."""
+
 
 def has_some(declaration: Declaration) -> bool:
     """Tells whether an input is in float8."""

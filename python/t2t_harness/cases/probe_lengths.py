@@ -233,8 +233,11 @@ def of_literals(
             yield covering[0]
         elif not covering and (dim in (dims[-1], dims[0]) or value in compared):
             is_chosen = dim == dims[0] != dims[-1] and value in compared
-            others = 1 if is_chosen else probing.NARROW
-            own_case = list(probing.shape(declaration, "literal", {dim: value + 1}, others, limit, (dim,)))
+            own_case: list[Case] = []
+            # Three columns leave something of a gradient, for which the interpreter has no time.
+            for others in ((3, 1) if lane == "cuda" else (1,)) if is_chosen else (probing.NARROW,):
+                found_case = list(probing.shape(declaration, "literal", {dim: value + 1}, others, limit, (dim,)))
+                own_case = own_case or found_case
             if is_chosen:
                 # Another kernel for many rows, in few elements.
                 own_case = list(probing.budgeted(own_case))

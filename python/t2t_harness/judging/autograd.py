@@ -5,6 +5,7 @@ It knows nothing of what is right. torch is imported only inside functions.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -15,23 +16,74 @@ from t2t_harness.op import module_state
 
 if TYPE_CHECKING:
     import torch
+    from torch.utils.weak import WeakIdKeyDictionary
 
     from t2t_harness.cases.cases import Case
 
 
-def with_gradients(inputs: Mapping[str, torch.Tensor], asks: Sequence[str] = ()) -> dict[str, torch.Tensor]:
-    """Returns `inputs` as leaves that collect gradients, if their dtype has any: those named in `asks`, or all if it is empty."""
-    return {
-        name: value.detach().requires_grad_(
-            (value.dtype.is_floating_point or value.dtype.is_complex) and (not asks or name in asks)
-        )
-        for name, value in inputs.items()
-    }
+@functools.cache
+def _leaves() -> WeakIdKeyDictionary:
+    """Returns what inputs that a call may change were copied from: they are no leaves, which autograd lets nothing change."""
+    from torch.utils.weak import WeakIdKeyDictionary
+
+    return WeakIdKeyDictionary()
+
+
+def with_gradients(
+    inputs: Mapping[str, torch.Tensor], asks: Sequence[str] = (), changed: Sequence[str] = ()
+) -> dict[str, torch.Tensor]:
+    """Returns `inputs` as tensors of which autograd records what is computed, if their dtype has gradients: those named in `asks`, or all if it is empty.
+
+    They are leaves, but for those that a call may have `changed`. These lie where they did, and are recorded as copies of leaves.
+    """
+    asking = {}
+    for name, value in inputs.items():
+        asking[name] = value.detach()
+        if (value.dtype.is_floating_point or value.dtype.is_complex) and (not asks or name in asks):
+            if {name, name.split(".")[0]} & set(changed):
+                record(asking[name])
+            else:
+                asking[name].requires_grad_()
+    return asking
+
+
+def record(value: torch.Tensor) -> None:
+    """Has autograd record what is computed of a tensor that calls may change, and nothing of what was computed of it before."""
+    import torch
+
+    with torch.enable_grad():
+        value.detach_()
+        _leaves()[value] = leaf = value.clone().requires_grad_()
+        value.copy_(leaf)
+
+
+def leaf_of(value: torch.Tensor) -> torch.Tensor:
+    """Returns the tensor that collects the gradient of an input."""
+    found: torch.Tensor = _leaves()[value] if is_copied(value) else value
+    return found
+
+
+def is_copied(value: torch.Tensor) -> bool:
+    """Tells whether an input is the copy of a leaf, since a call may change it."""
+    return value in _leaves()
+
+
+def recorded_anew(inputs: Mapping[str, torch.Tensor]) -> None:
+    """Has autograd begin anew with the inputs that calls may change: they have other values, which no call made."""
+    for value in inputs.values():
+        if is_copied(value):
+            record(value)
+
+
+def ends(outputs: Sequence[object], inputs: Mapping[str, torch.Tensor]) -> list[object]:
+    """Returns the `outputs`, and behind them those of the `inputs` that a call may have changed: what a caller goes on to compute of these has gradients, too."""
+    return [*outputs, *(value for value in inputs.values() if is_copied(value))]
 
 
 def gradients(outputs: Sequence[object], inputs: Mapping[str, torch.Tensor], case: Case) -> dict[str, torch.Tensor]:
-    """Returns `gradients_for` the upstream gradients that `case` draws."""
-    return gradients_for(outputs, inputs, upstream_gradients(outputs, case))
+    """Returns `gradients_for` the upstream gradients that `case` draws, also for inputs that a call may have changed."""
+    made = ends(outputs, inputs)
+    return gradients_for(made, inputs, upstream_gradients(made, case))
 
 
 def gradients_for(
@@ -61,7 +113,7 @@ def found_gradients(
     """Returns the gradient of each differentiable input by its name, None for one that the outputs do not depend on; `keeps` the graph for another pass over it, or not."""
     import torch
 
-    leaves = {name: value for name, value in inputs.items() if value.requires_grad}
+    leaves = {name: leaf_of(value) for name, value in inputs.items() if value.requires_grad}
     if not leaves:
         return {}
     ends = [one for position in upstream if isinstance(one := outputs[position], torch.Tensor)]

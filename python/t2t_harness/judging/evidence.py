@@ -89,10 +89,14 @@ def failure_of(trial: Trial) -> Failure | None:
         return told
     shown = figures(finding.comparison)
     is_short = finding.class_ == "mismatch" and trial.device != "cpu" and eights.has_some(trial.declaration)
-    helps = f"where it multiplies float8: {SHORT_SUMS}" if is_short else None
+    is_changed = finding.message.startswith("gradient of") and bool(trial.declaration["mutates"])
+    helps = f"where it multiplies float8: {SHORT_SUMS}" if is_short else MARKED if is_changed else None
     given = trial.given
     return failure.failure(finding.class_, finding.message, root=root, case=name, given=given, hint=helps, **shown)
 
+
+MARKED = "a gradient flows into what `mutates` names, too, as it is after the call: an autograd function says with `ctx.mark_dirty` that it changed an input, where torch records the reference's change of it, and not where that is in `torch.no_grad()`"
+"""What a wrong gradient of an op that changes its inputs may come of."""
 
 SHORT_SUMS = "tensor cores of sm_90 keep some 14 bits of a sum of such products; add each block's product to a float32 (`total += tl.dot(a, b)`, and not `tl.dot(a, b, total)`), or ask for `max_num_imprecise_acc=32`"
 """What makes a product of float8 on a Hopper device imprecise, and what helps (DeepSeek-V3, 3.3.2)."""

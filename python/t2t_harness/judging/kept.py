@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from t2t_harness.cases import eights
 from t2t_harness.judging import files, progress
 
 if TYPE_CHECKING:
@@ -62,11 +63,8 @@ DTYPES = {
 }
 """What safetensors calls a dtype of torch."""
 
-SCALES = "float8_e8m0fnu"
-"""A dtype that safetensors reads from files and not from bytes (0.8): its results are kept as bytes."""
-
-AS_BYTES = "|" + SCALES
-"""The end of the names of those."""
+AS_BYTES = "|" + eights.SCALES
+"""The end of the names of results of that dtype, which are kept as bytes: safetensors reads it from files and not from bytes (0.8)."""
 
 
 class TooLarge(Exception):
@@ -92,7 +90,7 @@ class Writer:
             raise ValueError(f"a result of dtype {name_of(value)} cannot be kept")
         if self.most is not None and self.end + value.numel() * value.element_size() > self.most:
             raise TooLarge(f"a result has {value.numel():,} elements, too many for a probe")
-        if name_of(value) == SCALES:
+        if name_of(value) == eights.SCALES:
             import torch
 
             name, value = name + AS_BYTES, value.view(torch.uint8)
@@ -143,7 +141,7 @@ class Writer:
 
 def is_kept(value: torch.Tensor) -> bool:
     """Tells whether the format has a name for the dtype of a result."""
-    return value.dtype.is_complex or name_of(value) in (*DTYPES, SCALES)
+    return value.dtype.is_complex or name_of(value) in (*DTYPES, eights.SCALES)
 
 
 def name_of(value: torch.Tensor) -> str:

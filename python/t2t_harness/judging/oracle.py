@@ -241,7 +241,7 @@ def called(
 
     backward = bool(declaration["backward"])
     if backward:
-        inputs = autograd.with_gradients(inputs, cases.asking(declaration, case))
+        inputs = autograd.with_gradients(inputs, cases.asking(declaration, case), declaration["mutates"])
     own = module_state.parameters(function) if is_recorded(declaration, case) else {}
     before, began = module_state.copies(module_state.buffers(function)), module_state.began(function)
     # Of an op without inputs torch is told where the result is to be.
@@ -269,7 +269,8 @@ def called(
     unused = frozenset[str]()
     if backward:
         leaves = {**inputs, **own}
-        found = autograd.found_gradients(outputs, leaves, (flows or autograd.upstream_gradients)(outputs, case))
+        ends = autograd.ends(outputs, inputs)
+        found = autograd.found_gradients(ends, leaves, (flows or autograd.upstream_gradients)(ends, case))
         require_dense(found.values())
         named |= {
             module_state.gradient_of(name): autograd.or_zeros(gradient, leaves[name])

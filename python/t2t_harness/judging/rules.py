@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, elementwise, probe_coarse, probe_scaled
-from t2t_harness.judging import comparing, oracle, otherwise, pointing, rounding, tolerance, undefined
+from t2t_harness.judging import comparing, exponents, oracle, otherwise, pointing, rounding, tolerance, undefined
 from t2t_harness.judging.trial import Trial
 
 if TYPE_CHECKING:
@@ -96,3 +96,16 @@ def either_way(
     either = rounding.either_way(trial.declaration, case, name, judged, wide, trial.device)
     found = None if either is None else compared(trial, case, name, either, right)
     return found if found is not None and found.passed else None
+
+
+def seldom(
+    trial: Trial,
+    case: cases.Case,
+    name: str,
+    judged: comparing.Judged,
+    right: oracle.Reference,
+    found: tolerance.Comparison,
+) -> tolerance.Comparison | None:
+    """Returns the comparison in which a result is right, too, of which few elements are off since the last bit of a large exponent is worth that much. None where the result is wrong by that, too."""
+    wide = None if right.oracle is None else right.oracle.get(name)
+    return exponents.seldom(trial.declaration, case, name, judged, wide, found, trial.device)

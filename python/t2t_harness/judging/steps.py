@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from t2t_harness.cases import eights
 from t2t_harness.judging import tolerance
 
 if TYPE_CHECKING:
@@ -19,10 +20,7 @@ SHARE = 128
 NO_NUMBER = 1 << 12
 """The place of NaN, far from all others."""
 
-SCALES = "float8_e8m0fnu"
-"""The type that has powers of two alone, and no sign, as of the scales of MX formats."""
-
-FLOATS = ("float8_e4m3fn", "float8_e5m2", SCALES)
+FLOATS = (*eights.EIGHTS, eights.SCALES)
 """The types that are compared so."""
 
 
@@ -75,7 +73,7 @@ def places(value: torch.Tensor) -> torch.Tensor:
 
     bits = value.contiguous().view(torch.uint8).int()
     size = bits & 0x7F
-    is_scale = str(value.dtype).endswith(SCALES)
+    is_scale = str(value.dtype).endswith(eights.SCALES)
     placed = bits if is_scale else torch.where(bits > 0x7F, -size, size)
     return placed.masked_fill(value.float().isnan(), NO_NUMBER)
 

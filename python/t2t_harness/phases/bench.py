@@ -97,7 +97,8 @@ def bench(request: BenchRequest) -> Reply:
         except BaseException as error:
             machine.raise_if_it_failed(error, request["root"])
             class_, message = watching.class_of(error), failure.describe(error)
-            return rejected(failure.failure(class_, message, root=request["root"], error=error))
+            hint = passes.hint(request, error)
+            return rejected(failure.failure(class_, message, root=request["root"], error=error, hint=hint))
     if replaced := clock.replaced():
         message = f"the kernel's module replaced what times it: {', '.join(replaced)}"
         return rejected(failure.failure("exception", message, root=request["root"]))

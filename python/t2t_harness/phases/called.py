@@ -125,7 +125,7 @@ def run_once(
         guarded = guards.Guards(partial(watch.poison, run=int(label == "b")))
         given = guarded.inputs(given)
     if backward:
-        given = autograd.with_gradients(given, cases.asking(declaration, case))
+        given = autograd.with_gradients(given, cases.asking(declaration, case), declaration["mutates"])
     wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, given, label)
     draws, forms = seeds.is_random(declaration), list(given.values())
     weights.require_class(case, bench.entry)
@@ -197,7 +197,8 @@ def run_once(
         if backward:
             if label == "b" and case.file is None:
                 other_calls.call_between(bench, case, device, label, wrapper)
-            upstream = autograd.upstream_gradients(results, cases.updated(case) if label == UPDATED else case)
+            ends = autograd.ends(results, given)
+            upstream = autograd.upstream_gradients(ends, cases.updated(case) if label == UPDATED else case)
             before = caller.held(upstream)
             with (
                 guarding() if case.is_changed else contextlib.nullcontext(),
@@ -213,7 +214,7 @@ def run_once(
                 ) as seen_back,
                 counting.counting(bench.lane) as counted_back,
             ):
-                made |= autograd.gradients_for(results, {**given, **own}, upstream, is_twice=case.is_twice)
+                made |= autograd.gradients_for(ends, {**given, **own}, upstream, is_twice=case.is_twice)
                 made |= module_state.frozen(wrapper) if is_recorded else {}
                 bench.finish()
             unaccounted += counted_back.unaccounted

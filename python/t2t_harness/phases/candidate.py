@@ -190,7 +190,7 @@ def reached(bench: called.Bench) -> Reach:
     def launches(case: cases.Case) -> list[launching.Launch]:
         given = inputs.rehearsed(declaration, case)
         if declaration["backward"]:
-            given = autograd.with_gradients(given, cases.asking(declaration, case))
+            given = autograd.with_gradients(given, cases.asking(declaration, case), declaration["mutates"])
         with watching.recording(bench.lane, lambda _, configs: configs[:1], runs=False) as recorder:
             wrapper, args, kwargs = calling.arranged(bench.entry, bench.request, case, given)
             watched = watch.watching(
@@ -207,9 +207,10 @@ def reached(bench: called.Bench) -> Reach:
                 returned = wrapper(*args, **kwargs)
             if declaration["backward"]:
                 results = results_of.listed(returned, declared.ignored(declaration))
-                upstream = autograd.upstream_gradients(results, case)
+                ends = autograd.ends(results, given)
+                upstream = autograd.upstream_gradients(ends, case)
                 with stage.pretending(bench.lane):
-                    autograd.gradients_for(results, {**given, **module_state.parameters(wrapper)}, upstream)
+                    autograd.gradients_for(ends, {**given, **module_state.parameters(wrapper)}, upstream)
         if seen.computed:
             raise reach.ComputedByTorch(sorted(seen.computed))
         return recorder.launches

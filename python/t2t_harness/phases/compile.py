@@ -344,7 +344,7 @@ def call(request: CompileRequest, entry: Entry, case: cases.Case) -> None:
     declaration = request["op"]
     given = fake_inputs(request, case)
     if declaration["backward"]:
-        given = autograd.with_gradients(given, cases.asking(declaration, case))
+        given = autograd.with_gradients(given, cases.asking(declaration, case), declaration["mutates"])
     wrapper, args, kwargs = calling.arranged(entry, request, case, given)
     returned = wrapper(*args, **kwargs)
     if declaration["backward"]:

@@ -259,9 +259,25 @@ def ended(trial: Trial) -> Finding:
     hint = None
     if class_ == "timeout":
         words = f"{words}: {trial.request.get('deadline_s', 0):.0f} s, after {len(trial.told.facts)} cases"
-        hint = "set `check: {timeout: …}`, or smaller sizes in `check: {sizes: …}` or `profiles: {cpu: …}`"
+        hint = late_hint(trial)
     record = failure.failure(class_, words, root=trial.request["root"], printed=printed, hint=hint)
     return Finding(class_, words, record=record)
+
+
+UNDECLARED = {"shape": "shapes", "literal": "literals"}
+"""The words of cases with lengths that ops.yaml does not declare, with the edges that turn them off."""
+
+
+def late_hint(trial: Trial) -> str:
+    """Returns what to do about a deadline: where it passed in a case of a length that ops.yaml does not declare, a kernel may be compiled there for as long as it likes."""
+    kind, _, name = str(trial.told.state["running"]).partition("/")
+    word, _, dims = name.partition("]")[0].partition("[")
+    if kind == "edge" and dims and word in UNDECLARED:
+        return (
+            f"no declared size has {dims.replace(',', ' and ')}: have the wrapper refuse what it is not made for (`assert {dims.partition('=')[0]} <= …`), "
+            f"turn such lengths off (`check: {{edges: {{{UNDECLARED[word]}: {{off: WHY}}}}}}`), or set `check: {{timeout: …}}`"
+        )
+    return "set `check: {timeout: …}`, or smaller sizes in `check: {sizes: …}` or `profiles: {cpu: …}`"
 
 
 def signal_name(signal: int | str) -> str:

@@ -50,13 +50,14 @@ def update(bench: Bench, case: cases.Case, given: dict[str, torch.Tensor]) -> No
     with torch.no_grad():
         for name, value in given.items():
             value.copy_(other[name])
+    autograd.recorded_anew(given)
     bench.synchronize()
 
 
 def call_between(bench: Bench, case: cases.Case, device: str, label: str, wrapper: Entry) -> None:
     """Calls the wrapper, of a class the same instance, on other inputs: a forward pass that keeps what its backward pass needs where the next call writes shows by that."""
     other = inputs.make_inputs(bench.request["op"], replace(case, seed=case.seed + BETWEEN), device)
-    asking = autograd.with_gradients(other, cases.asking(bench.request["op"], case))
+    asking = autograd.with_gradients(other, cases.asking(bench.request["op"], case), bench.request["op"]["mutates"])
     again, args, kwargs = arranged(bench, case, asking, label, wrapper)
     with stage.pretending(bench.lane):
         again(*args, **kwargs)

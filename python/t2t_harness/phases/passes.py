@@ -42,6 +42,13 @@ def of(request: TimingRequest) -> str:
     return request["protocol"].get("passes", FORWARD)
 
 
+def hint(request: TimingRequest, error: BaseException) -> str | None:
+    """Returns what to do about an exception of passes that are timed, where autograd does not let the op change an input that all calls have in common, else None."""
+    if of(request) == FORWARD or not request["op"]["mutates"] or not isinstance(error, RuntimeError):
+        return None
+    return "of an op that changes an input which has a gradient, the forward pass alone can be timed: `bench: {pass: forward}`"
+
+
 def buffers_of(which: str, declaration: Declaration, case: cases.Case, device: str) -> timing.Buffers:
     """Returns the buffers of `case` on `device`, as `timing.buffers_of` does; with gradients that flow in where a backward pass is timed."""
     if which == FORWARD:

@@ -192,12 +192,12 @@ def upstream(declaration: Declaration, case: cases.Case, given: Mapping[str, tor
 
     if not declaration["backward"]:
         return {}
-    leaves = autograd.with_gradients(oracle.copies(given), cases.asking(declaration, case))
+    leaves = autograd.with_gradients(oracle.copies(given), cases.asking(declaration, case), declaration["mutates"])
     device = next((value.device.type for value in given.values()), "cpu")
     function = oracle.ready(declaration, case, device)
     with torch.enable_grad():
         made = operation.call(function, declaration, leaves, called_with.kwargs_of(declaration, case))
-    return autograd.upstream_gradients(results.listed(made), case)
+    return autograd.upstream_gradients(autograd.ends(results.listed(made), leaves), case)
 
 
 def script(
@@ -219,7 +219,7 @@ def script(
     asks = cases.asking(declaration, case)
     leaves = [name for name, value in given.items() if is_leaf(value) and (not asks or name in asks)]
     if backward:
-        arguments += [f"{name}.requires_grad_()" for name in leaves]
+        arguments += [line for name in leaves for line in recorded(name, is_changed=name in declaration["mutates"])]
     told = naming.given(case, given, kwargs)
     names = {name: oracle.result_name(declaration, right, name) for name in right.plain}
     reference = declaration.get("reference")
@@ -267,12 +267,27 @@ def script(
         ),
         changed=repro_script.CHANGED if case.is_changed else "",
         gradients=repro_script.GRADIENTS.format(
-            leaves=", ".join(f'"grad.{name}": {name}' for name in leaves),
+            leaves=", ".join(
+                f'"grad.{name}": {leaf_of(name) if name in declaration["mutates"] else name}' for name in leaves
+            ),
+            changed="".join(f", {name}" for name in leaves if name in declaration["mutates"]),
             flows={place: tuple(value.stride()) for place, value in flowing.items()},
         )
         if backward
         else "",
     )
+
+
+def recorded(name: str, *, is_changed: bool) -> list[str]:
+    """Returns the lines that have autograd record what is computed of an input, which is a copy of a leaf where the call changes it."""
+    if not is_changed:
+        return [f"{name}.requires_grad_()"]
+    return [f"{leaf_of(name)} = {name}.clone().requires_grad_()", f"{name}.copy_({leaf_of(name)})"]
+
+
+def leaf_of(name: str) -> str:
+    """Returns the name of the leaf that an input is a copy of which the call changes."""
+    return f"leaf_of_{name}"
 
 
 def made_of(operator: tuple[Methods, object] | None) -> str:

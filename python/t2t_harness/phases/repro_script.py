@@ -14,8 +14,9 @@ GRADIENTS = """
     leaves = {{{leaves}}}
     if isinstance(entry, torch.nn.Module):
         leaves.update((f"module.grad.{{name}}", value) for name, value in entry.named_parameters() if value.requires_grad)
-    upstream = {{position: stored.get(f"upstream.{{position}}") for position in range(len(outputs))}}
-    ends = [outputs[position] for position in upstream if upstream[position] is not None]
+    ends = [*outputs{changed}]
+    upstream = {{position: stored.get(f"upstream.{{position}}") for position in range(len(ends))}}
+    ends = [ends[position] for position in upstream if upstream[position] is not None]
     strides = {flows}
     flowing = [laid_out(value, strides[place]) for place, value in upstream.items() if value is not None]
     found = torch.autograd.grad(ends, list(leaves.values()), flowing, allow_unused=True)

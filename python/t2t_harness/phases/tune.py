@@ -69,7 +69,7 @@ def tune_all(request: TuneRequest, clock: clocks.Clock, document: Tune) -> None:
         with spans.work("cuda"):
             given = declared_inputs.make_inputs(request["op"], case, "cuda")
         if which != passes.FORWARD:
-            given = autograd.with_gradients(given, cases.asking(request["op"], case))
+            given = autograd.with_gradients(given, cases.asking(request["op"], case), request["op"]["mutates"])
         wrapper, args, kwargs = calling.arranged(entry, request, case, given)
 
         quiet.awaited(request)
