@@ -127,7 +127,7 @@ fn what_the_parser_accepts_the_schema_accepts() {
             "inputs": {"input": {"shape": ["M"], "dtype": "int64", "init": {"randint": [0, "V"]}},
                 "weight": {"shape": ["V", 64], "init": {"normal": [0, 1]}, "requires_grad": true, "layout": "transposed"}},
             "kwargs": {"max_norm": null, "sizes": [1, {"a": "V"}]}, "dims": {"V": 1000}, "dtypes": ["float32", "float16"],
-            "entry": "lookup", "cases": "kernels/embedding/cases.py", "mutates": ["weight"], "backward": true, "broadcast": false,
+            "entry": "lookup", "cases": "kernels/embedding/cases.py", "mutates": ["weight"], "overwrites": [], "backward": true, "broadcast": false,
             "deterministic": false, "precision": "ieee", "log": {"template": "assets/korean.md"},
             "variants": ["v1", {"name": "v2", "file": "second.py", "lang": "triton", "entry": "lookup2", "lanes": ["cuda"], "deterministic": true}],
             "check": {"rtol": 0.1, "tolerances": {"float16": [0.1, 0.2]}, "sizes": {"odd": [7], "even": {"M": 8}}, "max_retries": 0, "timeout": "500ms"},

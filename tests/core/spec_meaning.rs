@@ -166,6 +166,7 @@ fn a_declaration_is_what_the_harness_page_says() {
             "tolerances": {"float32": [1e-5, 1e-5], "float16": [1e-3, 1e-3], "bfloat16": [1.6e-2, 1e-2], "float64": [1e-7, 1e-7]},
             "precision": "ieee",
             "mutates": [],
+            "overwrites": [],
             "allow": [],
             "backward": false,
             "broadcast": false,

@@ -88,8 +88,8 @@ pub const CLASSES: [Class; 26] = [
     ),
     class(
         "mutated-input",
-        "an input has other bits or another form after the call, and `mutates:` in ops.yaml does not name it; a backward pass wrote to the gradient that came in; or torch has other settings",
-        "write into memory of your own, reshape what is not the caller's, put settings back; or declare `mutates: [NAME]` where torch writes there, too",
+        "an input has other bits or another form after the call, and neither `mutates:` nor `overwrites:` in ops.yaml names it; a backward pass wrote to the gradient that came in; or torch has other settings",
+        "write into memory of your own, reshape what is not the caller's, put settings back; or declare `mutates: [NAME]` where torch writes there, too, `overwrites: [NAME]` where nobody reads it afterwards",
     ),
     class(
         "out-of-bounds",

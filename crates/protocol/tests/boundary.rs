@@ -56,7 +56,7 @@ fn arguments(part: Part, more: More) -> Arguments {
             {"name": "value", "scalar": 0.5},
         ],
         "kwargs": {"alpha": 1}, "dtypes": ["float32"], "sizes": {"small": {"M": 4}}, "measured": {}, "check_sizes": {}, "seeds": 1,
-        "edges": {"strided": null}, "fixed": [], "tolerances": {"float32": [1e-5, 1.0]}, "precision": "ieee", "mutates": [], "allow": [],
+        "edges": {"strided": null}, "fixed": [], "tolerances": {"float32": [1e-5, 1.0]}, "precision": "ieee", "mutates": [], "overwrites": [], "allow": [],
         "backward": false, "broadcast": false, "deterministic": true, "cases": null,
     });
     let variant = json!({

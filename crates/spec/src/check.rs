@@ -156,7 +156,9 @@ impl Reader<'_, '_> {
         let torch = operation.as_ref().and_then(|(torch, _)| torch.as_ref());
         self.taken_kwargs(torch, names);
         let variants = self.variants(&layers);
-        let mutates = self.mutates();
+        let mutates = self.named_inputs("mutates");
+        let overwrites = self.named_inputs("overwrites");
+        self.require_apart(&mutates, &overwrites);
         let allow = self.allow(names);
         let inputs = inputs?;
         let outputs = self.outputs(&inputs);
@@ -189,6 +191,7 @@ impl Reader<'_, '_> {
             cases: node.get("cases").and_then(Node::text).map(str::to_owned),
             precision: precision(&layers)?,
             mutates,
+            overwrites,
             allow,
             backward: flag("backward")?,
             broadcast: flag("broadcast")?,
@@ -225,9 +228,18 @@ impl Reader<'_, '_> {
         }
     }
 
-    /// Checks the names of inputs where they are used again.
-    fn mutates(&mut self) -> Vec<String> {
-        let Some(node) = self.entry.node.get("mutates") else { return Vec::new() };
+    /// Checks that no input is in both lists of those that a call changes.
+    fn require_apart(&mut self, mutates: &[String], overwrites: &[String]) {
+        let place = self.entry.node.get("overwrites").map(|node| node.place);
+        if let Some((name, place)) = overwrites.iter().find(|name| mutates.contains(*name)).zip(place) {
+            let hint = "`mutates` says that it holds what torch leaves there, `overwrites` that it may hold anything";
+            self.fault(place, &format!("`{name}` is in `mutates`, too"), hint);
+        }
+    }
+
+    /// Checks the names of inputs where they are used again, in the set that is called `key`.
+    fn named_inputs(&mut self, key: &str) -> Vec<String> {
+        let Some(node) = self.entry.node.get(key) else { return Vec::new() };
         let inputs = self.entry.node.get("inputs").map_or(&[][..], Node::entries);
         let known = inputs.iter().map(|entry| entry.key.as_str());
         for (item, name) in node.items().iter().filter_map(|item| Some((item, item.text()?))) {

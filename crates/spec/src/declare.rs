@@ -50,6 +50,8 @@ pub struct Declaration {
     pub(crate) precision: Precision,
     /// The inputs that the op may change.
     pub(crate) mutates: Vec<String>,
+    /// The inputs in which a kernel may leave anything.
+    pub(crate) overwrites: Vec<String>,
     /// The aten operations that torch may compute for a wrapper.
     pub(crate) allow: Vec<String>,
     /// Whether gradients are checked as well.
@@ -94,6 +96,7 @@ impl Op {
             tolerances: settings.tolerances,
             precision: self.precision,
             mutates: self.mutates.clone(),
+            overwrites: self.overwrites.clone(),
             allow: self.allow.clone(),
             backward: self.backward,
             broadcast: self.broadcast,
@@ -157,6 +160,7 @@ const ASKED: &[&str] = &[
     "tolerances",
     "precision",
     "mutates",
+    "overwrites",
     "allow",
     "backward",
     "broadcast",
@@ -224,16 +228,16 @@ fn read_by(phase: Phase) -> &'static [&'static str] {
         // Its second round compiles the edge cases of the check, among them broadcast ones and backward passes.
         Phase::Compile => &[
             "reference", "inputs", "random", "kwargs", "dtypes", "sizes", "check_sizes", "seeds", "edges", "fixed",
-            "backward", "broadcast",
+            "mutates", "backward", "broadcast",
         ],
         // Which dims are free, and which lengths fit, shows in the sizes that are measured, too.
         Phase::Check => &[
             "torch", "reference", "inputs", "outputs", "random", "kwargs", "dtypes", "sizes", "measured", "check_sizes", "seeds",
             "edges", "fixed", "tolerances",
-            "precision", "mutates", "allow", "backward", "broadcast", "deterministic", "cases",
+            "precision", "mutates", "overwrites", "allow", "backward", "broadcast", "deterministic", "cases",
         ],
         // A class is constructed as the reference is.
-        Phase::Tune => &["reference", "inputs", "random", "kwargs", "dtypes", "sizes", "passes"],
+        Phase::Tune => &["reference", "inputs", "random", "kwargs", "dtypes", "sizes", "passes", "mutates"],
         // Torch runs beside the variant, in the declared precision.
         Phase::Bench => &[
             "torch", "reference", "inputs", "random", "kwargs", "dtypes", "sizes", "precision", "protocol", "cases",

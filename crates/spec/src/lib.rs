@@ -125,6 +125,8 @@ pub struct Op {
     pub precision: Precision,
     /// The inputs that the op may change.
     pub mutates: Vec<String>,
+    /// The inputs in which a kernel may leave anything.
+    pub overwrites: Vec<String>,
     /// The aten operations that torch may compute for a wrapper.
     pub allow: Vec<String>,
     /// Whether gradients are checked as well.

@@ -94,7 +94,8 @@ impl Reader<'_, '_> {
         let needs_input = matches!(kind, "dropout" | "multinomial") || (kind == "bernoulli" && node.get("p").is_none());
         let is_without = needs_input && inputs.iter().all(|input| input.tensor().is_none());
         let is_backward = has("backward") && kind != "dropout";
-        let changes = self.entry.node.get("mutates").is_some_and(|mutates| !mutates.items().is_empty());
+        let names_some = |key: &str| self.entry.node.get(key).is_some_and(|node| !node.items().is_empty());
+        let changes = names_some("mutates") || names_some("overwrites");
         let lacks_cases = kind == "judged" && self.entry.node.get("cases").is_none();
         let faults = [
             (is_without, "needs an input", "add the tensor under `inputs`"),

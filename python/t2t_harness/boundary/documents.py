@@ -849,6 +849,8 @@ class Declaration(TypedDict):
     """The op's name."""
     outputs: list[ComparedOutput] | None
     """How each output is compared, in torch's order; null where all are as the op says."""
+    overwrites: list[str]
+    """The inputs in which a kernel may leave anything."""
     precision: Precision
     """How exact float32 products must be."""
     random: Random | None

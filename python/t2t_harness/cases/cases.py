@@ -12,7 +12,7 @@ from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import bindings, eights
-from t2t_harness.op.declaration import bind_shape, has_sorted_floats, tensors
+from t2t_harness.op.declaration import bind_shape, changed, has_sorted_floats, tensors
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration, TensorInput
@@ -366,7 +366,7 @@ def edges_off(declaration: Declaration) -> Mapping[str, str | None]:
 def may_be_expanded(declaration: Declaration) -> bool:
     """Tells whether elements of an input may lie in the same place: nothing is written there, and inputs need not be dense."""
     off = edges_off(declaration)
-    return not declaration["mutates"] and "strided" not in off and "transposed" not in off
+    return not changed(declaration) and "strided" not in off and "transposed" not in off
 
 
 def comparable(declaration: Declaration, dtype: str) -> list[str]:

@@ -23,6 +23,7 @@ from t2t_harness.cases import (
     seeds,
 )
 from t2t_harness.cases.cases import Case
+from t2t_harness.op import declaration as declared
 from t2t_harness.op.declaration import tensors
 from t2t_harness.sources import signatures
 
@@ -70,7 +71,7 @@ def weights(declaration: Declaration) -> Iterator[Case]:
 
 def again(declaration: Declaration) -> Iterator[Case]:
     """Yields a case in which the class was called before: a counter that is set to one is right once; and, of an op that is checked backward, one in which it got other weights in between, as by a step of an optimizer. There is none where the op changes its inputs, which are other ones then."""
-    if not declaration["mutates"]:
+    if not declared.changed(declaration):
         small, stepped = probing.rows(declaration), f"{cases.AGAIN}[{cases.WEIGHTS}]"
         yield probing.probe(declaration, cases.AGAIN, small, is_again=True)
         if declaration["backward"]:

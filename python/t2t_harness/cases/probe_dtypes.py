@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.cases import bindings, cases, elementwise, probing
 from t2t_harness.cases.cases import Case
-from t2t_harness.op.declaration import tensors
+from t2t_harness.op.declaration import changed, tensors
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration
@@ -89,7 +89,7 @@ def mixed(declaration: Declaration) -> Iterator[Case]:
     """Yields cases in which one of two inputs has a narrower type than the other, of torch's functions that work element by element, where both types are declared. They take no other's place."""
     narrow = next((dtype for dtype in declaration["dtypes"] if dtype in NARROW), None)
     # What is written over keeps its type, and a gradient has that of its input.
-    is_open = not (declaration["mutates"] or declaration["backward"] or declaration.get("random"))
+    is_open = not (changed(declaration) or declaration["backward"] or declaration.get("random"))
     if (
         narrow is None
         or WIDE not in declaration["dtypes"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, probing
 from t2t_harness.cases.cases import Case
-from t2t_harness.op.declaration import tensors
+from t2t_harness.op.declaration import changed, tensors
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration
@@ -41,7 +41,7 @@ def gradients(declaration: Declaration) -> Iterator[Case]:
     for place in compared[:ALONE] if len(compared) > 1 else ():
         # A backward pass may take the gradient of another output for granted.
         yield probing.probe(declaration, f"gradients-of[{place}]", small, uses=(place,), has_own_budget=True)
-    if not declaration["mutates"]:
+    if not changed(declaration):
         if not declaration.get("random"):
             yield probing.probe(declaration, CHANGED, small, is_changed=True, has_own_budget=True)
         # What may write over its inputs may do so in the backward pass, which then has no second one.

@@ -30,6 +30,7 @@ from t2t_harness.judging import (
 from t2t_harness.judging.finding import Finding, first_of
 from t2t_harness.judging.trial import Trial, blank_row, figures, fill, run_to_run
 from t2t_harness.measuring import spans
+from t2t_harness.op import declaration as declared
 from t2t_harness.op import module_state
 
 if TYPE_CHECKING:
@@ -184,7 +185,7 @@ def left_changed(run: Run) -> Finding | None:
 def mutated(trial: Trial, tensors: dict[str, torch.Tensor], given: Mapping[str, torch.Tensor]) -> Finding | None:
     """Returns that an input which the op does not declare as changed has other bits than before, or None."""
     for name, before in given.items():
-        if name in trial.declaration["mutates"]:
+        if name in declared.changed(trial.declaration):
             continue
         after, own = (
             raw_bytes(tensors[f"a.after.{name}"].to(trial.device)),

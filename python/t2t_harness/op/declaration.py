@@ -211,6 +211,11 @@ def _dense_strides(shape: Sequence[int], order: Sequence[int]) -> list[int]:
     return result
 
 
+def changed(declaration: Declaration) -> list[str]:
+    """Returns the names of the inputs that a call may change: as torch does, or in any way."""
+    return [*declaration["mutates"], *declaration["overwrites"]]
+
+
 def ignored(declaration: Declaration) -> frozenset[int]:
     """Returns the positions of the outputs that ops.yaml has a check ignore."""
     outputs = declaration.get("outputs") or ()

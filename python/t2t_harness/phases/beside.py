@@ -163,7 +163,7 @@ class Size:
         """Returns which input was changed that the op leaves alone, or None."""
         for name, value in before.items():
             now = self.buffers.given[name]
-            if name not in self.buffers.mutated and not bool(
+            if name not in self.buffers.restored and not bool(
                 ((now == value) | ((now != now) & (value != value))).all()
             ):
                 return f"it changes its input `{name}`"

@@ -160,7 +160,7 @@ def run_once(
             module_state.draw(wrapper, facts["drawn"], case.name)
         if label == UPDATED:
             with stage.pretending(bench.lane), watched():
-                again = other_calls.as_given(lambda: wrapper(*args, **kwargs), given, declaration["mutates"])
+                again = other_calls.as_given(lambda: wrapper(*args, **kwargs), given, declared.changed(declaration))
                 earlier = returned.Earlier.of(again, wrapper, bench.finish, given)
             if earlier.differ:
                 # It counts on what it was called on before, as torch's may: nothing says what is right.
@@ -281,7 +281,7 @@ def recorded(case: cases.Case) -> contextlib.AbstractContextManager[None]:
 
 def kept_forms(declaration: Declaration, given: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Returns the inputs whose form a call must leave as it is: all that it may not write to."""
-    return {name: value for name, value in given.items() if name not in declaration["mutates"]}
+    return {name: value for name, value in given.items() if name not in declared.changed(declaration)}
 
 
 def order_of(bench: Bench, case: cases.Case, label: str) -> order.Order:

@@ -82,7 +82,7 @@ class Flowing(timing.Buffers):
         self.asking = [name for name, leaf in self.leaves.items() if leaf.requires_grad]
         if which == BACKWARD:
             # A call changes none of them.
-            self.mutated = []
+            self.mutated, self.restored = [], []
         self.upstream: dict[int, torch.Tensor] = {}
         self.drawn: dict[int, torch.Tensor] = {}
         self.flow = elements.Changing([], [])

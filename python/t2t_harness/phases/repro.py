@@ -261,7 +261,7 @@ def script(
         + (repro_script.BEGUN.format(names=", ".join(tensors), call=call) if case.is_again else ""),
         sampled=module_state.SAMPLED,
         recorded="torch.no_grad()" if case.asks == cases.NOBODY else "contextlib.nullcontext()",
-        mutated=[name for name in tensors if name in declaration["mutates"]],
+        mutated=[name for name in tensors if name in declared.changed(declaration)],
         after_values=", ".join(
             f'"{name}": {name.removeprefix("after.")}' for name in right.plain if name.startswith("after.")
         ),

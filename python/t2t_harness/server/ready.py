@@ -56,6 +56,7 @@ DECLARATION: Declaration = {
     "tolerances": {"float32": [1e-5, 1e-5]},
     "precision": "ieee",
     "mutates": [],
+    "overwrites": [],
     "allow": [],
     "backward": False,
     "broadcast": False,

@@ -60,7 +60,7 @@ fn schema(op: &Exported<'_>) -> Result<String, CliError> {
     let refused = |why: String, hint: &str| {
         CliError::misuse(format!("`{}` cannot be an operator of torch: {why}", declared.name), hint)
     };
-    if !declared.mutates.is_empty() {
+    if !(declared.mutates.is_empty() && declared.overwrites.is_empty()) {
         return Err(refused("it changes its inputs".to_owned(), "`--as package` exports it"));
     }
     let of_class = declared.reference.as_ref().zip(op.reference.as_ref());

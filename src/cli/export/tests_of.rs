@@ -21,8 +21,19 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 /// What the tests read of a declaration.
-const READ: [&str; 10] =
-    ["inputs", "kwargs", "outputs", "dtypes", "sizes", "check_sizes", "seeds", "tolerances", "mutates", "backward"];
+const READ: [&str; 11] = [
+    "inputs",
+    "kwargs",
+    "outputs",
+    "dtypes",
+    "sizes",
+    "check_sizes",
+    "seeds",
+    "tolerances",
+    "mutates",
+    "overwrites",
+    "backward",
+];
 
 /// Adds the tests to the files of the package. Fails where a file with values of an input cannot be read.
 pub(super) fn add(

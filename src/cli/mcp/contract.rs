@@ -101,6 +101,7 @@ pub(super) async fn contract(program: &Program, caller: &Caller, op: &str, varia
         "tolerances": tolerances.collect::<Map<_, _>>(),
         "precision": fields["precision"],
         "mutates": fields["mutates"],
+        "overwrites": fields["overwrites"],
         "allow": fields["allow"],
         "backward": fields["backward"],
         "deterministic": own["deterministic"],

@@ -17,7 +17,8 @@ ops:
       other: {shape: [M], init: {normal: [0, 1], constant: 3}}
       third: {shape: [M], dtype: int32, init: {randint: [5, 5]}}
     kwargs: {index: 1, low: -.inf}
-    mutates: [inptu]
+    mutates: [inptu, index]
+    overwrites: [other, index, thrid]
     bench: {sizes: {small: 1}}
 ";
     let expected = "\
@@ -65,9 +66,21 @@ hint: give such an argument in the op's `cases`
 
 error: ops.yaml:11:15: op `gather`: no input is called `inptu`
    |
-11 |     mutates: [inptu]
+11 |     mutates: [inptu, index]
    |               ^
 hint: did you mean `input`?
+
+error: ops.yaml:12:17: op `gather`: `index` is in `mutates`, too
+   |
+12 |     overwrites: [other, index, thrid]
+   |                 ^
+hint: `mutates` says that it holds what torch leaves there, `overwrites` that it may hold anything
+
+error: ops.yaml:12:32: op `gather`: no input is called `thrid`
+   |
+12 |     overwrites: [other, index, thrid]
+   |                                ^
+hint: did you mean `third`?
 ";
     refused(text, expected);
 }

@@ -24,6 +24,7 @@ fn a_changed_setting_changes_the_facts_of_the_phases_that_the_table_names() {
         ("op", "cases", "cases: kernels/x/cases.py"),
         ("op", "precision", "precision: tf32"),
         ("op", "mutates", "mutates: [input]"),
+        ("op", "overwrites", "overwrites: [input]"),
         ("op", "outputs", "outputs: {out: exact}"),
         ("op", "random", "random: {kind: normal}"),
         ("op", "backward", "backward: true"),

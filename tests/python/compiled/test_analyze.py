@@ -771,7 +771,7 @@ def test_a_reference_that_returns_nothing_must_change_an_input(tmp_path: Path) -
     (tmp_path / "reference.py").write_text("def scaled(x):\n    x * 2\n", encoding="utf-8")
     asked = request("torch.exp", {"x": MN}, {}, DIMS)
     reference = {"root": str(tmp_path), "file": "reference.py", "name": "scaled", "init": {}}
-    asked["op"] |= {"torch": None, "reference": reference, "mutates": []}
+    asked["op"] |= {"torch": None, "reference": reference, "mutates": [], "overwrites": []}
     failure = analyze(asked)["documents"]["failure"]
     assert (failure["message"], "`mutates`" in failure["hint"]) == ("it returns no tensor", True)
 

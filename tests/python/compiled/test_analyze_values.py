@@ -125,5 +125,5 @@ def referring(folder: Path, text: str, name: str, init: dict[str, Any] | None = 
     (folder / "reference.py").write_text(text, encoding="utf-8")
     asked = request("torch.exp", {"x": MN}, {}, DIMS)
     reference = {"root": str(folder), "file": "reference.py", "name": name, "init": init or {}}
-    asked["op"] |= {"torch": None, "reference": reference, "mutates": []}
+    asked["op"] |= {"torch": None, "reference": reference, "mutates": [], "overwrites": []}
     return asked

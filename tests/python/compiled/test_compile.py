@@ -140,6 +140,7 @@ def declaration(dtypes: tuple[str, ...] = ("float32",), layout: str = "contiguou
         "tolerances": {"float32": [1e-5, 1e-5]},
         "precision": "ieee",
         "mutates": [],
+        "overwrites": [],
         "backward": False,
         "broadcast": False,
         "deterministic": True,

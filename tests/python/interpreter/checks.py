@@ -38,6 +38,7 @@ def declared(torch_name: str, inputs: list[dict[str, Any]], binding: dict[str, i
         "tolerances": {"float32": [1e-5, 1e-5], "float16": [1e-3, 1e-3], "bfloat16": [1.6e-2, 1e-2]},
         "precision": "ieee",
         "mutates": [],
+        "overwrites": [],
         "backward": False,
         "broadcast": False,
         "deterministic": True,

@@ -282,6 +282,7 @@ def request_of(tmp_path: Path) -> Any:
             "tolerances": {"float32": [1e-5, 1e-5]},
             "precision": "ieee",
             "mutates": [],
+            "overwrites": [],
             "backward": False,
             "broadcast": False,
             "deterministic": True,
@@ -458,6 +459,7 @@ def test_the_inputs_of_any_call_can_be_made_again(layout: str) -> None:
     op = {
         "inputs": [given("input") | {"layout": layout}, given("other")],
         "mutates": ["other"],
+        "overwrites": [],
         "kwargs": {},
         "sizes": {"small": {"M": 5, "N": 7}},
         "dtypes": ["float32"],

@@ -105,6 +105,7 @@ def declaration(**changes: Any) -> dict[str, Any]:
         "tolerances": {"float32": [1e-5, 1e-5], "float16": [1e-3, 1e-3], "bfloat16": [1.6e-2, 1e-2]},
         "precision": "ieee",
         "mutates": [],
+        "overwrites": [],
         "backward": False,
         "broadcast": False,
         "deterministic": True,

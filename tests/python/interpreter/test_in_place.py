@@ -138,3 +138,62 @@ def test_one_that_says_or_keeps_something_else_is_rejected(
     """Returns nothing: autograd is not told of the change, what was changed is kept for what it was, or a gradient is another's."""
     inputs, kernel = (("x",), SQUARED) if name == "squared" else (("x", "y"), SCALED)
     require_rejected(tmp_path, op(tmp_path, name, *inputs), kernel, written, instead)
+
+
+ENERGY = """
+@triton.jit
+def forward_kernel(x_ptr, out_ptr, N, xm, xn, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    x_at = x_ptr + row * xm + cols * xn
+    x = tl.load(x_at, mask=cols < N, other=0.0)
+    tl.store(out_ptr + row, tl.sum(x * x, 0))
+    # The gradient lies where the input was, as that of a loss does where the logits were.
+    tl.store(x_at, 2 * x, mask=cols < N)
+
+
+@triton.jit
+def backward_kernel(x_ptr, flow_ptr, N, xm, xn, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    x_at = x_ptr + row * xm + cols * xn
+    tl.store(x_at, tl.load(x_at, mask=cols < N) * tl.load(flow_ptr + row), mask=cols < N)
+
+
+class Energy(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        out = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
+        if out.numel():
+            forward_kernel[(x.shape[0],)](x, out, x.shape[1], *x.stride(), BLOCK=triton.next_power_of_2(x.shape[1]))
+        ctx.save_for_backward(x.detach())
+        return out
+
+    @staticmethod
+    def backward(ctx, flow):
+        (x,) = ctx.saved_tensors
+        if x.numel():
+            grid = (x.shape[0],)
+            backward_kernel[grid](x, flow.contiguous(), x.shape[1], *x.stride(), BLOCK=triton.next_power_of_2(x.shape[1]))
+        return x
+
+
+wrapper = Energy.apply
+"""
+
+
+def energy(folder: Path, *overwrites: str) -> dict[str, Any]:
+    """Returns the op of the sums of squares, whose kernel keeps its gradient in the memory of its input."""
+    folder.mkdir(exist_ok=True)
+    (folder / "reference.py").write_text("def energy(x):\n    return (x * x).sum(-1)\n", encoding="utf-8")
+    reference = {"file": "reference.py", "name": "energy", "init": {}, "root": str(folder)}
+    named = {"overwrites": list(overwrites), "reference": reference, "backward": True, "torch": None}
+    return declared("", [tensor("x", ["M", "N"])], {"M": 9, "N": 14}, **named)
+
+
+def test_an_input_may_be_written_over_where_the_op_says_so(tmp_path: Path) -> None:
+    """Returns nothing: what it holds after the call is not looked at, its gradient is."""
+    require_passed(tmp_path / "right", energy(tmp_path / "right", "x"), ENERGY)
+    require_rejected(
+        tmp_path / "wrong", energy(tmp_path / "wrong", "x"), ENERGY, "tl.store(x_at, 2 * x", "tl.store(x_at, x"
+    )
+    classes = ("mutated-input",)
+    require_rejected(tmp_path / "told", energy(tmp_path / "told"), ENERGY, "# The", "# Its", classes)

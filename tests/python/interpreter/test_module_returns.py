@@ -112,7 +112,9 @@ def test_both_sides_of_a_bench_find_what_they_kept_as_it_was(monkeypatch: pytest
     kernel(torch.ones(3))
     beside = reference_call.made(nothing, nothing, {})
     assert beside.returns_own and list(beside.kept.values) == ["seen"]
-    buffers = timing.Buffers({"mutates": [], "inputs": []}, types.SimpleNamespace(dtype="float32"), {}, "cpu")
+    buffers = timing.Buffers(
+        {"mutates": [], "overwrites": [], "inputs": []}, types.SimpleNamespace(dtype="float32"), {}, "cpu"
+    )
     bench.undo(buffers, kernel, before, beside)
     for _ in range(3):
         buffers.freshen()

@@ -39,6 +39,7 @@ def test_results_have_the_names_of_ops_yaml_or_of_torch() -> None:
         "inputs": [{"name": "input", "shape": [4], "dtype": None, "init": {"kind": "ones"}}],
         "kwargs": {"k": 2},
         "mutates": [],
+        "overwrites": [],
         "backward": False,
     }
     case = Case("one", "declared", "float32", {})

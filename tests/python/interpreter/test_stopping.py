@@ -150,6 +150,7 @@ def asked_for(tmp_path: Path) -> Any:
         "sizes": DIMS,
         "precision": "ieee",
         "mutates": [],
+        "overwrites": [],
         "deterministic": True,
     }
     protocol = {"runs": 10, "warmup_ms": 25, "rep_ms": 100, "stop": "auto"}

@@ -72,6 +72,7 @@ def request_of(tmp_path: Path) -> dict[str, Any]:
         "tolerances": {},
         "precision": "ieee",
         "mutates": [],
+        "overwrites": [],
         "backward": False,
         "broadcast": False,
         "deterministic": True,

@@ -31,8 +31,13 @@ const CALIBRATION: Duration = Duration::from_mins(2);
 pub const MODULE: &str = "module.";
 
 /// What results of timed calls are judged by.
-const JUDGED: [&str; 4] =
-    ["declaration.tolerances", "declaration.outputs", "declaration.mutates", "declaration.random"];
+const JUDGED: [&str; 5] = [
+    "declaration.tolerances",
+    "declaration.outputs",
+    "declaration.mutates",
+    "declaration.overwrites",
+    "declaration.random",
+];
 
 /// Returns all actions of a build: the calibration first, if there is a device, then op by op in the order of ops.yaml, the summary last.
 #[must_use]

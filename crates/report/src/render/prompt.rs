@@ -193,7 +193,7 @@ mod tests {
         let declaration = json!({
             "name": "softmax", "torch": "torch.softmax", "reference": null, "kwargs": {"dim": -1}, "dtypes": ["float32"],
             "inputs": [{"name": "input", "shape": ["M", "N"], "dtype": null}], "tolerances": {"float32": [1e-5, 1e-5]},
-            "precision": "ieee", "mutates": [], "allow": ["sum"], "backward": true, "broadcast": false,
+            "precision": "ieee", "mutates": [], "overwrites": [], "allow": ["sum"], "backward": true, "broadcast": false,
             "deterministic": true, "edges": {}, "sizes": {"small": {"M": 16, "N": 16}}, "fixed": [], "outputs": null,
             "random": null,
         });
