@@ -46,6 +46,7 @@ SPECIAL = {
     "hidden-true": "NaN where a mask is true",
     "hidden-behind": "NaN from the place on that an integer says",
     "hidden-low": "NaN beside minus infinity",
+    "hidden-pages": "NaN where no row of a paged cache lies",
     "neighbours": "integers that a float does not tell apart",
 }
 """What is special about the values of a case, in words."""

@@ -1,4 +1,4 @@
-"""Probes in which what does not count is NaN: where a mask of booleans says so, behind the length that another input has of a row, where no index points to, and beside a logarithm of a weight that is -inf.
+"""Probes in which what does not count is NaN: where a mask of booleans says so, behind the length that another input has of a row, where no index points to, where no row of a paged cache lies, and beside a logarithm of a weight that is -inf.
 
 Padding, free slots and results over no keys hold anything in practice. A kernel that multiplies them by zero makes NaN of it, where a reference that chooses (`where`) makes a number. Of results that are NaN for the
 reference, too, nothing is asked: it says nothing of what counts. Nothing here makes values, but for the places that are hidden.
@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import cases, drawing, probing
+from t2t_harness.cases import cases, drawing, probe_pages, probing
 from t2t_harness.cases.cases import Case
 from t2t_harness.op import expression
 from t2t_harness.op.declaration import tensors
@@ -29,7 +30,10 @@ FALSE, TRUE, BEHIND, LOW = "hidden-false", "hidden-true", "hidden-behind", "hidd
 NOWHERE = "hidden-nowhere"
 """The values of one in which each other index points nowhere: NaN at the first and the last place, which are what such an index is often read at, and which no other one points to."""
 
-SHOWN = {FALSE: "false", TRUE: "true", BEHIND: "behind", LOW: "-inf", NOWHERE: "nowhere"}
+PAGES = "hidden-pages"
+"""The values of one in which a paged cache is NaN where no row lies."""
+
+SHOWN = {FALSE: "false", TRUE: "true", BEHIND: "behind", LOW: "-inf", NOWHERE: "nowhere", PAGES: "pages"}
 """What they are called in the name of a case."""
 
 INPUTS = 3
@@ -40,6 +44,10 @@ MOST = 12
 
 PLACES = 7
 """So many places there are where each other index points nowhere."""
+
+
+LENGTHS = (23, 5, 3)
+"""So many pages a cache has then, so many places a page, and so many pages a row at most."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,8 @@ def hidden(declaration: Declaration) -> Iterator[Case]:
             both, at = cases.JOINED.join((by, of)), small
             if kind == NOWHERE:
                 at = probing.bound(declaration, {**small, str(counted(one.by)): PLACES}, probing.NARROW)
+            elif kind == PAGES:
+                at = probing.bound(declaration, {**small, **lengths_of(declaration, one)}, probing.NARROW)
             yield probing.probe(declaration, word, at, values=kind, of=both, has_own_budget=True)
         left -= len(one.kinds[:left])
     low = [one for one in hidings(declaration) if LOW in one.kinds]
@@ -89,6 +99,9 @@ def hidings(declaration: Declaration) -> Iterator[Hiding]:
     for index in [one for one in known if points_nowhere(one)][:INPUTS]:
         for given in [one for one in held if str(counted(index)) in map(str, one["shape"])][:INPUTS]:
             yield Hiding(index, given, (NOWHERE,))
+    for paging in islice(probe_pages.pagings(declaration), INPUTS):
+        by, of = (next(one for one in known if one["name"] == name) for name in (paging.lengths, paging.cache))
+        yield Hiding(by, of, (PAGES,))
     weights = [given for given in held if drawing.allowed(given)[0] < 0 and given["init"]["kind"] == "normal"]
     taken: set[str] = set()
     for weight in weights:
@@ -98,6 +111,20 @@ def hidings(declaration: Declaration) -> Iterator[Hiding]:
         for given in fresh[:1] if len(taken) < INPUTS else ():
             taken.add(given["name"])
             yield Hiding(weight, given, (LOW,))
+
+
+def lengths_of(declaration: Declaration, hiding: Hiding) -> dict[str, int]:
+    """Returns lengths of the dims of a paged cache of which some pages are free, and of others a part."""
+    paging = paging_of(declaration, hiding.by["name"], hiding.of["name"])
+    table = next(given for given in tensors(declaration) if given["name"] == paging.table)
+    shape = hiding.of["shape"]
+    told = zip((shape[paging.page], shape[paging.place], table["shape"][-1]), LENGTHS, strict=True)
+    return {dim: length for dim, length in told if isinstance(dim, str)}
+
+
+def paging_of(declaration: Declaration, by: str, of: str) -> probe_pages.Paging:
+    """Returns how the input `of` is paged, of which `by` has the lengths."""
+    return next(one for one in probe_pages.pagings(declaration) if (one.lengths, one.cache) == (by, of))
 
 
 def counted(given: TensorInput) -> str | None:
@@ -140,6 +167,11 @@ def with_one(
     inputs = {given["name"]: given for given in tensors(declaration)}
     own, shape = ([str(dim) for dim in inputs[name]["shape"]] for name in (by, of))
     says, values = dense[by].clone(), dense[of].clone()
+    if case.values == PAGES:
+        paging = paging_of(declaration, by, of)
+        says = probe_pages.ending_within(paging, dense)
+        free = probe_pages.is_free(paging, {**dense, by: says})
+        return {by: says, of: values.masked_fill(free, torch.nan)}
     if case.values == NOWHERE:
         along = shape.index(str(counted(inputs[by])))
         last = values.shape[along] - 1

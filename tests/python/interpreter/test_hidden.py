@@ -304,3 +304,69 @@ def test_a_gradient_may_be_anything_where_that_of_the_reference_is_nan(tmp_path:
     # Of an output each NaN is asked for.
     value = comparing.Judged(given, all_right.plain, {"0": torch.zeros_like(all_right.plain["0"])})
     assert undefined.but_unsaid(own, SPECIAL, value, "0") is value
+
+
+PAGED = """
+@triton.jit
+def kernel(q_ptr, cache_ptr, table_ptr, lengths_ptr, out_ptr, P, D, cn, cb, cd, PLACES: tl.constexpr, BLOCK: tl.constexpr, SIZE: tl.constexpr):
+    row = tl.program_id(0)
+    length = tl.load(lengths_ptr + row)
+    at, dims = tl.arange(0, BLOCK), tl.arange(0, SIZE)
+    q = tl.load(q_ptr + row * D + dims, mask=dims < D, other=0.0)
+    total = tl.zeros((SIZE,), tl.float32)
+    for place in range(0, tl.cdiv(length, PLACES)):
+        page = tl.load(table_ptr + row * P + place)
+        inside = (at < PLACES) & (place * PLACES + at < length)
+        where = cache_ptr + page * cn + at[:, None] * cb + dims[None, :] * cd
+        keys = tl.load(where, mask=inside[:, None] & (dims < D)[None, :], other=0.0)
+        score = tl.where(inside, tl.sum(keys * q[None, :], 1), 0.0)
+        # HERE
+        total += tl.sum(score[:, None] * keys, 0)
+    tl.store(out_ptr + row * D + dims, total, mask=dims < D)
+
+
+def wrapper(q, cache, table, lengths):
+    q, table, lengths = q.contiguous(), table.contiguous(), lengths.contiguous()
+    out = torch.empty_like(q)
+    if out.numel():
+        order = ORDER
+        cn, cb, cd = (cache.stride(dim) for dim in order)
+        places, D = cache.shape[order[1]], q.shape[1]
+        sizes = triton.next_power_of_2(places), triton.next_power_of_2(D)
+        kernel[(q.shape[0],)](q, cache, table, lengths, out, table.shape[1], D, cn, cb, cd, places, *sizes)
+    return out
+"""
+
+PAGED_REFERENCE = """
+import torch
+
+
+def paged(q, cache, table, lengths):
+    out = torch.zeros_like(q)
+    for row in range(len(q)):
+        pages = cache[table[row].long()]
+        held = (pages if LAST else pages.transpose(1, 2)).flatten(0, 1)[: int(lengths[row])]
+        out[row] = (held @ q[row]) @ held
+    return out
+"""
+
+
+@pytest.mark.parametrize("cache", [["NB", "BS", "D"], ["NB", "D", "BS"], ["NB", 4, "D"]], ids=str)
+def test_where_no_row_of_a_paged_cache_lies_there_may_be_anything(tmp_path: Path, cache: list[int | str]) -> None:
+    """Returns nothing: a kernel that reads a whole page, and multiplies what is beyond a row's length by zero, is seen."""
+    is_last = cache[-1] == "D"
+    (tmp_path / "reference.py").write_text(PAGED_REFERENCE.replace("LAST", str(is_last)), encoding="utf-8")
+    reference = {"file": "reference.py", "name": "paged", "init": {}, "root": str(tmp_path)}
+    whole = "P*4+1" if 4 in cache else "P*BS+1"
+    given = [
+        tensor("q", ["B", "D"]),
+        tensor("cache", cache),
+        tensor("table", ["B", "P"], dtype="int32", init={"kind": "randint", "low": 0, "high": "NB"}),
+        tensor("lengths", ["B"], dtype="int32", init={"kind": "randint", "low": 0, "high": whole}),
+    ]
+    sizes = {"B": 4, "D": 9, "NB": 11, "P": 3} | ({} if 4 in cache else {"BS": 6})
+    op = declared("", given, sizes, torch=None, reference=reference, tolerances={"float32": [1e-4, 1e-4]})
+    kernel = PAGED.replace("ORDER", "(0, 1, 2)" if is_last else "(0, 2, 1)")
+    require_passed(tmp_path / "right", op, kernel)
+    reading = "keys = tl.load(where, mask=(at < PLACES)[:, None] & (dims < D)[None, :], other=0.0)"
+    require_rejected(tmp_path / "wrong", op, kernel, "# HERE", reading)
