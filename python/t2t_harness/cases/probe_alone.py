@@ -65,10 +65,16 @@ def alone(declaration: Declaration, limit: int) -> Iterator[Case]:
 
 def apart(declaration: Declaration) -> Iterator[Case]:
     """Yields cases in which some inputs are parts of larger tensors and the others are dense, so that of any two one is and the other is not: what takes one's strides for the other's is right where all lie alike."""
-    names = [given["name"] for given in tensors(declaration) if given["shape"]][:APARTS]
-    for bit in range((len(names) - 1).bit_length()):
-        of = cases.JOINED.join(name for place, name in enumerate(names) if place >> bit & 1)
-        small = probing.tiny(declaration)
+    # Between the elements of a vector there is memory where they are strided alone.
+    least = 2 if "strided" in cases.edges_off(declaration) else 1
+    names = [given["name"] for given in tensors(declaration) if len(given["shape"]) >= least][:APARTS]
+    several = [
+        [name for place, name in enumerate(names) if place >> bit & 1] for bit in range((len(names) - 1).bit_length())
+    ]
+    # A wrapper that asks for dense rows may ask some inputs to lie alike, too, and refuse those.
+    alone = [[name] for name in names if [name] not in several] if least == 2 else []
+    for found in several + alone:
+        of, small = cases.JOINED.join(found), probing.tiny(declaration)
         yield probing.probe(declaration, f"{cases.APART}[{of}]", small, layout=cases.APART, of=of, has_own_budget=True)
 
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_away, arguments_special, arguments_words, probes
+from t2t_harness.cases import arguments_away, arguments_special, arguments_words, cases, probes
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration
-    from t2t_harness.cases import cases
     from t2t_harness.judging.told import Facts
 
 
 def is_refusal(declaration: Declaration, case: cases.Case, facts: Facts) -> bool:
-    """Tells whether a wrapper that raised says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, with a constructor's any exception does, and with a word that nobody names, an index or a count that is never drawn, a shape or a type of one input alone, a length beyond all that are measured, or none along a dim."""
+    """Tells whether a wrapper that raised says that it does not take what nobody declared: it may, if it says so. That is an argument at another value, with a constructor's any exception does, and with a word that nobody names, an index or a count that is never drawn, a shape, a type or a layout of one input alone, a length beyond all that are measured, or none along a dim."""
     is_exception = facts["failure"]["class"] == "exception"
     is_beyond = probes.is_beyond(declaration, case) or probes.is_without(case)
     if is_exception and case.init is not None:
         return True
     if is_exception and (is_beyond or (case.is_probe and probes.is_unlike(case))):
         return True
-    if not probes.is_undeclared(case):
+    is_apart = case.is_probe and case.layout == cases.APART
+    if not probes.is_undeclared(case) and not is_apart:
         return False
     changed = case.kwargs or {}
     is_loose = arguments_away.is_of_another_kind(declaration, changed) or arguments_special.has_other_whole(
