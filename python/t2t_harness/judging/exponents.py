@@ -1,17 +1,17 @@
-"""Results that go through exponentials, in a case of large values: the last bit of an exponent is worth much of what becomes of it there.
+"""Results that go through exponentials of large numbers: the last bit of an exponent is worth much of what becomes of it there.
 
-Two ways of writing a kernel that are as good as any show by it. One keeps the logarithm of a row's sum, beside which that of a small second term is lost. In the other each thread adds up a product of its own, where a fused multiply-add rounds
-less than what it gets from its neighbours: the same sum has two values, and the exponential of their difference is far from one. Both happen in few elements. torch is imported only inside functions.
+Two ways of writing a kernel that are as good as any show by it. One keeps the logarithm of a row's sum, beside which that of a small second term is lost. In the other each thread adds up products of its own, where a fused multiply-add rounds
+less than what the thread gets from its neighbours: the same sum has two values, and the exponential of their difference is not one. What the last bits of the inputs are worth does not tell: a softmax is the same where all of a row moves. torch is imported only inside functions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from t2t_harness.cases import called_with, elementwise
-from t2t_harness.judging import comparing, oracle, tolerance
+from t2t_harness.judging import comparing, oracle, otherwise, tolerance
 
 if TYPE_CHECKING:
     import torch
@@ -20,63 +20,102 @@ if TYPE_CHECKING:
     from t2t_harness.cases.cases import Case
 
 SHARE = 128
-"""One of so many elements may be off so, and one in any case."""
+"""Where the last bit is worth more than `MOST`, one of so many elements may be off by as much as its row has, and one in any case."""
 
-TAKING = frozenset(
-    "exp exp2 _softmax _log_softmax _safe_softmax logsumexp logcumsumexp _logcumsumexp logaddexp".split()
-)
-"""Operations of torch that take exponentials of sums or differences, beside those of attention."""
+MOST = 2.0**-4
+"""How much of a row's largest value the last bit of an exponent may be worth for all elements to be off by that."""
+
+LAST_BIT = 2.0**-22
+"""The distance of neighbouring float32 numbers, of two roundings, beside the larger one."""
+
+WEIGHTS = frozenset("exp exp2 _softmax _safe_softmax".split())
+"""Operations of torch that take exponentials, of which results are."""
+
+LOGARITHMS = frozenset("_log_softmax logsumexp logcumsumexp _logcumsumexp logaddexp logaddexp2".split())
+"""Operations that take logarithms of sums of exponentials: gradients are of exponentials, results are as large as the exponents."""
+
+DIFFERENCES = frozenset("sub rsub".split())
+"""Operations that make exponents small, as where the largest one is subtracted: what they are of is as large as before."""
+
+
+@dataclass
+class Exponents:
+    """What is seen of the exponentials of an op."""
+
+    most: float = 0.0
+    """The largest number that became an exponent, or that one was subtracted from."""
+    has_weights: bool = False
+    has_logarithms: bool = False
+
+
+def worth(declaration: Declaration, case: Case, name: str, given: Mapping[str, torch.Tensor], device: str) -> float:
+    """Returns how much of a row's largest value the last bits of exponents are worth in the result `name`; 0 where it has nothing to do with exponentials of sums."""
+    if elementwise.is_elementwise(declaration):
+        return 0.0
+    found = seen(declaration, case, given, device)
+    is_of_weights = found.has_weights or (found.has_logarithms and "grad" in name)
+    return LAST_BIT * found.most if is_of_weights else 0.0
 
 
 def seldom(
-    declaration: Declaration,
-    case: Case,
-    name: str,
-    judged: comparing.Judged,
-    wide: torch.Tensor | None,
-    found: tolerance.Comparison,
-    device: str,
+    judged: comparing.Judged, name: str, wide: torch.Tensor | None, found: tolerance.Comparison
 ) -> tolerance.Comparison | None:
-    """Returns the comparison in which the result `name`, of which the one `found` tells that it is wrong, is right: few of its elements are off, each by no more than the largest value of its row, of an op that takes exponentials of large values. None where it is wrong by that, too."""
-    is_few = 0 < found.bad <= max(1, found.total // SHARE)
-    if case.values != "large" or not is_few or elementwise.is_elementwise(declaration):
+    """Returns the comparison in which the result `name`, of which the one `found` tells that it is wrong, is right: few of its elements are off, each by no more than the largest value of its row. None where it is wrong by that, too."""
+    if not 0 < found.bad <= max(1, found.total // SHARE):
         return None
     made, right = judged.made[name].double(), (judged.right[name] if wide is None else wide).double()
     if made.is_complex() or made.shape != right.shape or made.dim() == 0:
         return None
-    known = right.isfinite()
-    scale = right.abs().where(known, right.new_zeros(())).amax(dim=-1, keepdim=True)
-    is_within = ((made - right).abs() <= scale) | ~known
-    if not bool(is_within.all()) or not are_taken(declaration, case, judged.given, device):
+    is_within = ((made - right).abs() <= scale_of(right)) | ~right.isfinite()
+    if not bool(is_within.all()):
         return None
     return replace(
         found, passed=True, class_=None, rule="oracle", message=None, bad=0, index=None, got=None, expected=None
     )
 
 
-def are_taken(declaration: Declaration, case: Case, given: Mapping[str, torch.Tensor], device: str) -> bool:
-    """Tells whether torch's function, or the reference, takes exponentials of sums in `case`."""
+def scale_of(right: torch.Tensor) -> torch.Tensor:
+    """Returns the largest finite value of each row, which is kept as a dim; of what has no dims itself."""
+    sizes = right.double().abs().where(right.isfinite(), 0.0)
+    return sizes.amax(dim=-1, keepdim=True) if sizes.dim() > 0 and sizes.numel() > 0 else sizes
+
+
+def seen(declaration: Declaration, case: Case, given: Mapping[str, torch.Tensor], device: str) -> Exponents:
+    """Returns what torch's function, or the reference, makes exponentials of in `case`; nothing where it raises."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
-    seen: set[str] = set()
+    found = Exponents()
 
-    class Names(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
             # Else the first call imports torch's compiler, which takes a second (torch 2.11).
             return False
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            seen.add(func._schema.name.rpartition("::")[2].rstrip("_"))
+            name = func._schema.name.rpartition("::")[2].rstrip("_")
+            if name in WEIGHTS | LOGARITHMS | DIFFERENCES:
+                found.has_weights |= name in WEIGHTS
+                found.has_logarithms |= name in LOGARITHMS
+                found.most = max(found.most, *map(largest, args[:2]))
             return func(*args, **(kwargs or {}))
 
     try:
         function = oracle.ready(declaration, case, device)
         kwargs = called_with.kwargs_of(declaration, case)
-        with Names():  # type: ignore[no-untyped-call]
+        with otherwise.by_formula(), Watch():  # type: ignore[no-untyped-call]
             oracle.called(function, declaration, case, oracle.copies(given), kwargs, device, None)
     except Exception as error:
         if oracle.is_own(error):
             raise
-        return False
-    return any(name in TAKING or "attention" in name for name in seen)
+        return Exponents()
+    return found
+
+
+def largest(value: object) -> float:
+    """Returns the largest finite number of a tensor of floats, 0 of anything else."""
+    import torch
+
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point() or value.numel() == 0:
+        return 0.0
+    return float(value.abs().where(value.isfinite(), 0.0).max())

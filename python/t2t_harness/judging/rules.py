@@ -98,14 +98,23 @@ def either_way(
     return found if found is not None and found.passed else None
 
 
-def seldom(
+def weighed(
     trial: Trial,
     case: cases.Case,
     name: str,
     judged: comparing.Judged,
     right: oracle.Reference,
-    found: tolerance.Comparison,
+    slack: Mapping[str, torch.Tensor],
 ) -> tolerance.Comparison | None:
-    """Returns the comparison in which a result is right, too, of which few elements are off since the last bit of a large exponent is worth that much. None where the result is wrong by that, too."""
+    """Returns the comparison in which a result is right, too, that is off by what the last bits of large exponents are worth; `slack` is what those of the inputs are. None where the result is wrong by that, too."""
+    worth = exponents.worth(trial.declaration, case, name, judged.given, trial.device)
+    if worth == 0.0 or (worth > exponents.MOST and case.values != "large"):
+        return None
     wide = None if right.oracle is None else right.oracle.get(name)
-    return exponents.seldom(trial.declaration, case, name, judged, wide, found, trial.device)
+    expected = judged.right[name] if wide is None else wide
+    allowed = exponents.scale_of(expected) * (min(worth, exponents.MOST) / tolerance.SLACK)
+    loose = allowed.expand(expected.shape) + slack.get(name, 0.0) if worth <= exponents.MOST else slack.get(name)
+    found = compared(trial, case, name, judged, right, {} if loose is None else {name: loose})
+    if not found.passed and worth > exponents.MOST:
+        found = exponents.seldom(judged, name, wide, found) or found
+    return found if found.passed else None

@@ -44,6 +44,17 @@ def test_one_element_of_large_values_may_be_off(tmp_path: Path, kept: str) -> No
     require_passed(tmp_path, softmax(), KERNEL.replace("0.9", kept))
 
 
+MIDDLE = "(tl.abs(most) > 5e3) & (tl.abs(most) < 2e4)"
+"""Exponents as `offset` has them, of which the last bits are worth a part in 400."""
+
+
+def test_all_may_be_off_by_the_last_bits_of_exponents(tmp_path: Path) -> None:
+    """Returns nothing: a weight a thousandth too large is within that, one a hundredth too large is not."""
+    kernel = KERNEL.replace("(tl.abs(most) > 2e4) & (row == 2)", MIDDLE).replace("out * 0.9", "out * 1.001")
+    require_passed(tmp_path / "right", softmax(), kernel)
+    require_rejected(tmp_path / "wrong", softmax(), kernel, "1.001", "1.01")
+
+
 @pytest.mark.parametrize(("written", "instead"), [("(row == 2)", "(row >= 0)"), ("0.9", "2.5")])
 def test_more_may_not(tmp_path: Path, written: str, instead: str) -> None:
     """Returns nothing: a weight that is lost in every row is wrong, and so is one by more than its row's largest."""
