@@ -84,8 +84,11 @@ ops:
     workspace.write(file, KERNEL);
     let ran = built(build(&workspace, &[]));
     assert_eq!(ran.code, Some(0), "{}", ran.told);
-    for wrong in [").to(tl.float8e4nv, fp_downcast_rounding=\"rtz\")", " * 0.97).to(tl.float8e4nv)"] {
-        workspace.write(file, KERNEL.replace(").to(tl.float8e4nv)", wrong));
+    let right = "tl.div_rn(x, scale).to(tl.float8e4nv)";
+    let scaled = "(tl.div_rn(x, scale) * 0.97).to(tl.float8e4nv)";
+    let flushed = "tl.where(tl.abs(x) < 8 * scale, 0.0, tl.div_rn(x, scale)).to(tl.float8e4nv)";
+    for wrong in [scaled, flushed] {
+        workspace.write(file, KERNEL.replace(right, wrong));
         let ran = built(build(&workspace, &["quantized:check"]));
         assert_eq!(ran.code, Some(1), "{wrong}: {}", ran.told);
         let evidence = document(&workspace, "quantized/v1:check", "evidence");
