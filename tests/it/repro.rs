@@ -245,8 +245,71 @@ fn what_a_module_holds_is_compared_in_a_case_alone_as_in_a_check() {
     let words = "centered/kept:check: a result is a parameter or a buffer of the kernel's class, and torch's is none of its (aliased)";
     assert!(ran.told.contains(words), "{}", ran.told);
     // Its gradient is another one, of a weight that begins with other values.
-    let ran = run(&workspace, &["repro", "scaled/halved"]);
+    for case in ["small/float32/0", "edge/again/float32"] {
+        let ran = run(&workspace, &["repro", "scaled/halved", case]);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(0), "as near to torch's as a check asks\n"), "{ran:?}");
+    }
+}
+
+/// Doubles its input in place, which has a gradient.
+const IN_PLACE: &str = "\
+version: 1
+ops:
+  doubled:
+    reference: lib/reference.py::doubled
+    inputs: {x: [M, N]}
+    mutates: [x]
+    backward: true
+    entry: Doubled.apply
+    check: {seeds: 1, sizes: {small: {M: 5, N: 12}}, edges: {strided: {off: dense}, transposed: {off: dense}}}
+    bench: {sizes: {small: {M: 5, N: 12}}}
+    variants: [v1]
+";
+
+const DOUBLED: &str = "import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, 2 * tl.load(x_ptr + at, mask=at < n), mask=at < n)
+
+
+def double(x, out):
+    if x.numel():
+        kernel[(triton.cdiv(x.numel(), 64),)](x, out, x.numel(), BLOCK=64)
+    return out
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return double(x, x)
+
+    @staticmethod
+    def backward(ctx, flow):
+        return double(flow.contiguous(), torch.empty(flow.shape, dtype=flow.dtype, device=flow.device))
+";
+
+#[test]
+fn an_input_that_has_a_gradient_and_is_changed_is_so_in_a_case_alone_as_in_a_check() {
+    let workspace = Workspace::with_zygote(IN_PLACE);
+    workspace.write("lib/reference.py", "def doubled(x):\n    return x.mul_(2.0)\n");
+    workspace.write("kernels/doubled/v1.py", DOUBLED);
+    let ran = run(&workspace, &["build", "doubled:check"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.told);
+    let ran = run(&workspace, &["repro", "doubled/v1"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "as near to torch's as a check asks\n"), "{ran:?}");
+    workspace.write("kernels/doubled/v1.py", DOUBLED.replace("ctx.mark_dirty(x)", "pass"));
+    let ran = run(&workspace, &["build", "doubled:check"]);
+    assert!(ran.told.contains("doubled/v1:check: gradient of `x`: 60 of 60 elements are wrong"), "{}", ran.told);
+    assert!(ran.told.contains("\nhint: a gradient flows into what `mutates` names, too"), "{}", ran.told);
+    let ran = run(&workspace, &["repro", "doubled/v1"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.out.starts_with("gradient of `x` differs from torch's in 60 of 60 elements"), "{ran:?}");
 }
 
 #[test]
