@@ -193,7 +193,7 @@ mod tests {
         let declaration = json!({
             "name": "softmax", "torch": "torch.softmax", "reference": null, "kwargs": {"dim": -1}, "dtypes": ["float32"],
             "inputs": [{"name": "input", "shape": ["M", "N"], "dtype": null}], "tolerances": {"float32": [1e-5, 1e-5]},
-            "precision": "ieee", "mutates": [], "overwrites": [], "allow": ["sum"], "backward": true, "broadcast": false,
+            "precision": "ieee", "mutates": [], "overwrites": ["input"], "allow": ["sum"], "backward": true, "broadcast": false,
             "deterministic": true, "edges": {}, "sizes": {"small": {"M": 16, "N": 16}}, "fixed": [], "outputs": null,
             "random": null,
         });
@@ -221,8 +221,15 @@ mod tests {
     #[test]
     fn an_author_is_told_the_contract_the_analysis_and_the_devices() {
         let (text, request) = rendered(None, &[]);
-        for part in ["`v1.py`", "`triton_softmax`", "`torch.softmax`", "the softmax", "shared memory: 232448", "`sum`"]
-        {
+        for part in [
+            "`v1.py`",
+            "`triton_softmax`",
+            "`torch.softmax`",
+            "the softmax",
+            "shared memory: 232448",
+            "`sum`",
+            "In input it may leave anything.",
+        ] {
             assert!(text.contains(part), "no {part} in\n{text}");
         }
         assert!(!text.contains("attempt before") && !text.contains("rank"), "{text}");
