@@ -313,6 +313,44 @@ fn an_input_that_has_a_gradient_and_is_changed_is_so_in_a_case_alone_as_in_a_che
 }
 
 #[test]
+fn an_input_of_autograd_that_is_marked_and_has_a_wrong_gradient_gets_no_hint_to_mark_it() {
+    let workspace = Workspace::with_zygote(IN_PLACE);
+    workspace.write("lib/reference.py", "def doubled(x):\n    return x.mul_(2.0)\n");
+    workspace.write(
+        "kernels/doubled/v1.py",
+        DOUBLED.replace("flow.contiguous()", "double(flow.contiguous(), torch.empty_like(flow))"),
+    );
+    let ran = run(&workspace, &["build", "doubled:check"]);
+    assert!(ran.told.contains("doubled/v1:check: gradient of `x`: "), "{}", ran.told);
+    assert!(!ran.told.contains("mark_dirty"), "{}", ran.told);
+}
+
+#[test]
+fn what_tritons_own_interpreter_lacks_is_said_of_a_case_alone() {
+    let workspace = workspace();
+    workspace.edit(
+        "kernels/add/v1_baseline.py",
+        "import triton.language as tl\n",
+        "import triton.language as tl\nfrom triton.language.extra import libdevice\n",
+    );
+    let own = workspace.read("kernels/add/v1_baseline.py");
+    let line = own.lines().find(|line| line.contains("tl.store(")).unwrap().to_owned();
+    let (before, rest) = line.split_once(", ").unwrap();
+    let (value, mask) = rest.rsplit_once(", mask").unwrap();
+    let rounded = format!("{before}, libdevice.fabs({value}) * 0.0 + {value}, mask{mask}");
+    workspace.write("kernels/add/v1_baseline.py", own.replace(&line, &rounded));
+    let ran = run(&workspace, &["repro", "add/v1_baseline", "small/float32/0"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.told.ends_with(
+            "Triton's own interpreter has no libdevice, which a check supplies: run this file on a device\n"
+        ),
+        "{ran:?}"
+    );
+    assert!(!ran.told.contains("Traceback"), "{ran:?}");
+}
+
+#[test]
 fn a_probe_that_the_last_check_left_out_is_said_to_be_one() {
     let workspace = workspace();
     // Programs of few elements each are dear on the interpreter.

@@ -63,6 +63,9 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
     if case.values == cases.NEGATIVE:
         for name, places in probe_indices.counted(declaration, shapes).items():
             dense[name] = unusual_integers.negative(dense[name], places)
+    for marked, mark, other_mark in probe_indices.marks(declaration, case):
+        if marked in dense:
+            dense[marked] = dense[marked].masked_fill(dense[marked] == mark, other_mark)
     if case.values == cases.PLANTED and special in dense:
         given = next(given for given in present if given["name"] == special)
         if dense[special].is_floating_point():

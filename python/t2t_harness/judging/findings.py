@@ -20,6 +20,7 @@ from t2t_harness.judging import (
     origin,
     otherwise,
     pointing,
+    random_ops,
     random_trial,
     references,
     refusal,
@@ -234,9 +235,22 @@ def all_values(
     """Returns which result of any run is wrong, or None."""
     if not seeds.is_random(trial.declaration) or random_trial.is_certain(trial.declaration, case, given, right):
         return first_of(values(trial, case, row, tensors, label, given, right) for label in labels)
-    message = random_trial.wrong(trial.random, trial.request, case, tensors, labels, given, trial.device)
+    try:
+        message = random_trial.wrong(trial.random, trial.request, case, tensors, labels, given, trial.device)
+    except random_ops.Misjudged as reason:
+        return misjudged(trial, reason)
     row |= {"rule": "random", "total": right.plain["0"].numel()}
     return None if message is None else Finding("mismatch", message)
+
+
+def misjudged(trial: Trial, reason: random_ops.Misjudged) -> Finding:
+    """Returns that the function of the op's `cases.py` which says what must hold fails: it is no fault of the kernel's."""
+    error, told = reason.__cause__ or reason, trial.declaration["random"]
+    by = f"{trial.declaration['cases']}::{'' if told is None else told.get('by')}"
+    hint = "it takes `(inputs, kwargs, out)`, tensors by name, and returns a mapping with `right`, `draws` or `hits`"
+    words = f"`{by}` fails: {failure.describe(error)}"
+    record = failure.failure("unfit-cases", words, root=trial.request["root"], error=error, hint=hint)
+    return Finding("unfit-cases", words, record=record)
 
 
 def values(
@@ -283,6 +297,8 @@ def values(
             found = rules.in_another_order(trial, case, name, judged) or found
         if not found.passed and found.class_ == "nan":
             found = rules.beside_nan(trial, case, name, judged, right) or found
+        if not found.passed:
+            found = rules.where_it_counts(trial, case, name, judged, right) or found
         if not found.passed and found.class_ == "mismatch":
             found = rules.either_way(trial, case, name, judged, right) or found
         if not found.passed and found.class_ == "mismatch" and is_loose:

@@ -240,6 +240,7 @@ def script(
         told=told.replace("\\", "/").replace('"', "'"),
         interpret="" if request["lane"] == "cuda" else '\nos.environ["TRITON_INTERPRET"] = "1"',
         untimed="" if request["lane"] == "cuda" else repro_script.UNTIMED,
+        lacking="" if request["lane"] == "cuda" else repro_script.LACKING,
         root=json.dumps(str(request["root"])),
         module=json.dumps(variant.get("module") or loading.module_name(variant["file"])),
         entry=json.dumps(variant["entry"]),

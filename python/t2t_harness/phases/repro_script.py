@@ -32,6 +32,15 @@ autotuner.Autotuner._bench = lambda self, *args, **meta: [0.0]
 """
 """How a script does without the driver that Triton's autotuner asks for a timer (triton 3.6, `Autotuner.run`, which takes the first of the fastest)."""
 
+LACKING = """        except Exception as error:
+            import traceback
+
+            if "libdevice." not in "".join(traceback.format_exception(error)):
+                raise
+            sys.exit("Triton's own interpreter has no libdevice, which a check supplies: run this file on a device")
+"""
+"""How a script ends whose kernel calls what Triton's interpreter takes for None (triton 3.6, `triton.language.extra.libdevice`)."""
+
 CALLED = """        found = found if callable(found) else found.forward
 """
 
@@ -265,7 +274,7 @@ def main():
             result = {call}
         except SystemExit as error:
             raise RuntimeError(f"the kernel ended the process: exit({{error.code!r}})") from error
-    changed_inputs = [name for name, value in held.items() if not bytes_of(inputs[name].detach()).equal(value)]
+{lacking}    changed_inputs = [name for name, value in held.items() if not bytes_of(inputs[name].detach()).equal(value)]
     outputs = listed(result)
     results = {{str(position): value for position, value in enumerate(outputs)}}
     results.update({{{after_values}}})
