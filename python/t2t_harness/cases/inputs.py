@@ -17,6 +17,7 @@ from t2t_harness.cases import (
     probe_eights,
     probe_hidden,
     probe_indices,
+    probe_raised,
     probe_scaled,
     probing,
     unusual,
@@ -149,6 +150,8 @@ def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: 
     if case.values == "large" and given["init"]["kind"] != "uniform":
         times = LARGE.get(cases.dtype_of(given, case), BEYOND_HALF)
         return unusual.large(drawn, times)
+    if case.values == probe_raised.RAISED and given["init"]["kind"] != "uniform":
+        return unusual.large(drawn, probe_raised.TIMES.get(cases.dtype_of(given, case), probe_raised.OTHERS))
     if case.values == "equal-rows" and drawn.dim() > 0 and drawn.numel() > 0:
         # Multiples of 1/8 add up without rounding, so that a row's mean is exact in whatever order it is summed.
         return (drawn[..., :1].double() * 8).round().div(8).to(drawn.dtype).expand(drawn.shape)

@@ -20,6 +20,7 @@ SPECIAL = {
     "equal-rows": "rows of equal values",
     "special": "NaN and infinities in an input",
     "nan-rows": "rows of NaN",
+    "raised": "values whose exponentials overflow",
     "below": "negative values alone",
     "zero": "zeros alone",
     "eighths": "eighths",

@@ -54,6 +54,8 @@ class Exponents:
     has_sums: bool = False
     has_weights: bool = False
     has_logarithms: bool = False
+    are_sums: bool = False
+    """Whether an exponent was computed of a sum."""
 
 
 def worth(declaration: Declaration, case: Case, name: str, given: Mapping[str, torch.Tensor], device: str) -> float:
@@ -64,6 +66,14 @@ def worth(declaration: Declaration, case: Case, name: str, given: Mapping[str, t
     is_of_weights = found.has_weights or (found.has_powers and found.has_sums)
     is_of_weights |= found.has_logarithms and "grad" in name
     return LAST_BIT * found.most if is_of_weights else 0.0
+
+
+def are_lost(declaration: Declaration, case: Case, given: Mapping[str, torch.Tensor], device: str) -> bool:
+    """Tells whether a case of `large` values says nothing on a device: exponents are sums there whose last bits are worth more than `MOST`. Threads that fuse products and sums have two values of one sum, by which an exponential of their difference overflows."""
+    if case.values != "large" or device == "cpu" or elementwise.is_elementwise(declaration):
+        return False
+    found = seen(declaration, case, given, device)
+    return found.are_sums and LAST_BIT * found.most > MOST
 
 
 def seldom(
@@ -97,6 +107,7 @@ def seen(declaration: Declaration, case: Case, given: Mapping[str, torch.Tensor]
 
     found = Exponents()
     before: MutableMapping[torch.Tensor, float] = WeakIdKeyDictionary()
+    summed: MutableMapping[torch.Tensor, bool] = WeakIdKeyDictionary()
 
     class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         @classmethod
@@ -115,11 +126,15 @@ def seen(declaration: Declaration, case: Case, given: Mapping[str, torch.Tensor]
             most = max((before.get(one, 0.0) for one in given), default=0.0)
             if name in WEIGHTS | LOGARITHMS | DIFFERENCES | POWERS:
                 most = max(most, *map(largest, args[:2]))
+            is_sum = any(one in summed for one in given)
             if name in WEIGHTS | LOGARITHMS | POWERS:
                 found.most = max(found.most, most)
+                found.are_sums |= is_sum
             made = func(*args, **(kwargs or {}))
-            if name not in WEIGHTS | LOGARITHMS | POWERS and most > 0 and isinstance(made, torch.Tensor):
+            if name not in WEIGHTS | LOGARITHMS | POWERS and isinstance(made, torch.Tensor):
                 before[made] = most
+                if is_sum or name in SUMS:
+                    summed[made] = True
             return made
 
     try:

@@ -303,6 +303,8 @@ def values(
             found = rules.either_way(trial, case, name, judged, right) or found
         if not found.passed and found.class_ == "mismatch" and is_loose:
             found = rules.weighed(trial, case, name, judged, right, slack or {}) or found
+        if not found.passed and found.class_ == "mismatch" and is_loose:
+            found = rules.in_sequence(trial, case, name, judged, right) or found
         largest = row["max_abs"]
         if row["rule"] is None or not isinstance(largest, float) or found.max_abs > largest:
             fill(row, found)

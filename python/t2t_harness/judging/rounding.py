@@ -27,6 +27,12 @@ TURNS = 24
 HALF_BIT = 2.0**-24
 """What half of the last bit of a float32 is worth, beside the number."""
 
+QUOTIENTS = frozenset("div true_divide reciprocal".split())
+"""Operations that a GPU does not round to the nearest number in float32, as Triton compiles them."""
+
+QUOTIENT_BITS = 4
+"""So many halves of a last bit a quotient is off there (PTX ISA, `div.full.f32`)."""
+
 Change = Callable[["torch.Tensor"], "torch.Tensor"]
 
 DIRECTIONS = {0: 1.0, 1: -1.0}
@@ -45,7 +51,7 @@ def references(
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Moved(TorchDispatchMode):  # type: ignore[no-untyped-call]
-        nudged: Change
+        nudged: Callable[..., torch.Tensor]
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
@@ -55,6 +61,7 @@ def references(
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
             made = func(*args, **kwargs)
+            bits = bits_of(func._schema.name, device)
             is_random = torch.Tag.nondeterministic_seeded in func.tags
             if func.is_view or func._schema.is_mutable or is_random or not holds_single(made):
                 return made
@@ -63,7 +70,7 @@ def references(
                 moved = again(func, args, kwargs, lambda value: self.nudged(value.double()))
             except Exception:
                 return made
-            return with_others(made, exact, moved, self.nudged)
+            return with_others(made, exact, moved, self.nudged if bits == 1 else partial(self.nudged, bits=bits))
 
     for turn in range(TURNS):
         try:
@@ -81,6 +88,12 @@ def references(
         yield found
 
 
+def bits_of(name: str, device: str) -> int:
+    """Returns by how many halves of a last bit the result of an operation is off, by its name."""
+    is_quotient = name.rpartition("::")[2].rstrip("_") in QUOTIENTS
+    return QUOTIENT_BITS if is_quotient and device != "cpu" else 1
+
+
 def again(func: Any, args: Any, kwargs: Any, change: Change) -> Any:
     """Returns what an operation gives in float64, its arguments of float32 changed. Raises what torch raises."""
     import torch
@@ -96,14 +109,14 @@ def again(func: Any, args: Any, kwargs: Any, change: Change) -> Any:
     return func(*tree_map_only(torch.Tensor, changed, args), **told)
 
 
-def nudged(value: torch.Tensor, generator: torch.Generator, direction: float | None) -> torch.Tensor:
-    """Returns `value`, of float64, off by half of the last bit of a float32 in each element: away from zero, as the `direction` 1 is, or towards it, or by chance."""
+def nudged(value: torch.Tensor, generator: torch.Generator, direction: float | None, bits: int = 1) -> torch.Tensor:
+    """Returns `value`, of float64, off by so many halves of the last bit of a float32 in each element: away from zero, as the `direction` 1 is, or towards it, or by chance."""
     import torch
 
     if direction is None:
         ups = torch.randint(0, 2, value.shape, generator=generator, device=value.device).double()
-        return value * (1 + (2 * ups - 1) * HALF_BIT)
-    return value * (1 + direction * HALF_BIT)
+        return value * (1 + (2 * ups - 1) * bits * HALF_BIT)
+    return value * (1 + direction * bits * HALF_BIT)
 
 
 def with_others(made: Any, exact: Any, moved: Any, nudged: Change) -> Any:

@@ -20,6 +20,7 @@ from t2t_harness.judging import (
     comparing,
     conversions,
     evidence,
+    exponents,
     findings,
     following,
     lint,
@@ -189,6 +190,12 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
         if finding is not None and finding.class_ == "dtype" and case.dtypes is not None:
             # Who takes two types for one says so by the type of the result.
             row |= {"verdict": "dropped", "reason": f"the wrapper refuses it: {finding.message}"}
+        elif (
+            finding is not None
+            and finding.class_ in LOST
+            and exponents.are_lost(trial.declaration, case, given, trial.device)
+        ):
+            row |= {"verdict": "dropped", "reason": "the last bits of its exponents are worth more than its results"}
         elif finding is not None and is_open and finding.class_ in findings.ELSEWHERE:
             # What ops.yaml does not declare may be left to torch.
             row |= {"verdict": "dropped", "reason": f"not by the kernel: {finding.message}"}
@@ -213,6 +220,9 @@ def is_finite(right: oracle.Reference) -> bool:
     made = (value.float() if value.dtype.itemsize == 1 else value for value in right.plain.values())
     return all(bool(value.isfinite().all()) for value in made)
 
+
+LOST = ("mismatch", "nan")
+"""Classes of what last bits may be the cause of."""
 
 ILL_CONDITIONED = ("offset", "level", "cancelling")
 """Values at which results depend on the last bits of the inputs."""
