@@ -325,6 +325,58 @@ fn an_input_of_autograd_that_is_marked_and_has_a_wrong_gradient_gets_no_hint_to_
     assert!(!ran.told.contains("mark_dirty"), "{}", ran.told);
 }
 
+const PADDED: &str = "\
+version: 1
+ops:
+  padded:
+    reference: lib/reference.py::padded
+    inputs: {x: [M, N], lengths: {shape: [M], dtype: int32, init: {randint: [0, N+1]}}}
+    outputs: {out: {unset: nan}}
+    check: {sizes: {small: {M: 5, N: 12}}}
+    variants: [v1]
+";
+
+#[test]
+fn where_the_reference_has_nan_a_kernel_may_leave_anything_if_ops_yaml_says_so() {
+    let workspace = Workspace::with_zygote(PADDED);
+    workspace.write(
+        "lib/reference.py",
+        "import torch\n\n\ndef padded(x, lengths):\n    live = torch.arange(x.shape[1], device=x.device) < lengths.unsqueeze(1)\n    return torch.where(live, 2 * x, torch.nan)\n",
+    );
+    workspace.write(
+        "kernels/padded/v1.py",
+        "\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x, lengths, out, N, sm, sn, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    live = at < tl.load(lengths + row)
+    tl.store(out + row * N + at, 2 * tl.load(x + row * sm + at * sn, mask=live), mask=live)
+
+
+def triton_padded(x, lengths):
+    out = torch.zeros(x.shape, dtype=x.dtype, device=x.device)
+    if out.numel():
+        block = triton.next_power_of_2(x.shape[1])
+        kernel[(x.shape[0],)](x, lengths.contiguous(), out, x.shape[1], *x.stride(), BLOCK=block)
+    return out
+",
+    );
+    let ran = run(&workspace, &["build", "padded:check"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.told);
+    let ran = run(&workspace, &["repro", "padded/v1"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "as near to torch's as a check asks\n"), "{ran:?}");
+    workspace.edit("ops.yaml", "{unset: nan}", "close");
+    let ran = run(&workspace, &["build", "padded:check"]);
+    assert!(ran.told.contains("expected nan"), "{}", ran.told);
+    let ran = run(&workspace, &["repro", "padded/v1"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+}
+
 #[test]
 fn what_tritons_own_interpreter_lacks_is_said_of_a_case_alone() {
     let workspace = workspace();
