@@ -249,7 +249,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 46] = [
+const KINDS: [(&str, &str); 48] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -262,6 +262,8 @@ const KINDS: [(&str, &str); 46] = [
     ("planted", "zeros"),
     ("extreme", "large"),
     ("raised", "large"),
+    ("sunk", "large"),
+    ("void", "special"),
     ("grid", "blocks"),
     ("programs", "blocks"),
     ("ties", "zeros"),

@@ -204,6 +204,7 @@ fn document(one: &Explained) -> Value {
         "reason": of("not-judged"),
         "failure": one.end.as_ref().and_then(|end| end.failure.as_ref()),
         "cases": checked.map(|checked| cases(checked)),
+        "left_out": checked.and_then(|checked| checked.left_out.as_deref()),
         "reasons": checked.map(|checked| reasons(checked)),
         "notes": one.end.as_ref().map(|_| checked.map(|checked| checked.notes.as_slice()).unwrap_or_default()),
         "from": one.end.as_ref().map(|end| &end.origin),

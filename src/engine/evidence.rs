@@ -74,14 +74,17 @@ pub(crate) fn counted(cases: &[CaseRow]) -> String {
     said
 }
 
-/// What the reason of a case begins with that torch refuses.
-const REFUSES: &str = "torch refuses: ";
+/// What the reason of a case begins with that torch, or the reference, refuses.
+const REFUSES: [&str; 2] = ["torch refuses: ", "the reference refuses: "];
 
 /// Returns how many of the edge cases torch refuses, and the first of them with the reason; None where it takes more than half of them.
 #[must_use]
 pub(crate) fn refused(cases: &[CaseRow]) -> Option<String> {
     let edges: Vec<_> = cases.iter().filter(|case| case.name.starts_with("edge/")).collect();
-    let why = |case: &CaseRow| case.reason.as_deref()?.strip_prefix(REFUSES).map(str::to_owned);
+    let why = |case: &CaseRow| {
+        let reason = case.reason.as_deref()?;
+        REFUSES.iter().find_map(|words| reason.strip_prefix(words)).map(str::to_owned)
+    };
     let refused: Vec<_> = edges.iter().filter_map(|case| Some((&case.name, why(case)?))).collect();
     let (name, reason) = refused.first().filter(|_| 2 * refused.len() >= edges.len())?;
     Some(format!("{} of {} edge cases, as `{name}`: {reason}", refused.len(), edges.len()))
@@ -145,6 +148,13 @@ mod tests {
         );
         cases.push(case("edge/c/float32", Some("the wrapper refuses it: ValueError")));
         assert_eq!(refused(&cases), None);
+    }
+
+    #[test]
+    fn what_a_reference_refuses_counts_too() {
+        let reason = Some("the reference refuses: KeyError: 3".to_owned());
+        let case = CaseRow { name: "edge/a/float32".to_owned(), reason, ..CaseRow::default() };
+        assert_eq!(refused(&[case]).as_deref(), Some("1 of 1 edge cases, as `edge/a/float32`: KeyError: 3"));
     }
 
     #[test]

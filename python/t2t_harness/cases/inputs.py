@@ -103,11 +103,19 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
 
 
 def signed(given: TensorInput, values: torch.Tensor) -> torch.Tensor:
-    """Returns the values of an input of a reference in which infinities have the sign of all others, where it is declared with one: the logarithm of a decay is never inf."""
+    """Returns the values of an input of a reference in which infinities have the sign of all others, where it is declared with one: the logarithm of a decay is never inf. A part of a whole, between 0 and 1, has none."""
     low, high = drawing.allowed(given)
+    if values.is_floating_point() and is_part(given):
+        return values.where(values != math.inf, high).where(values != -math.inf, low)
     if not values.is_floating_point() or low < 0 < high or low > high:
         return values
     return values.where(values != (-math.inf if low >= 0 else math.inf), math.inf if low >= 0 else -math.inf)
+
+
+def is_part(given: TensorInput) -> bool:
+    """Tells whether an input is drawn from a range between 0 and 1, as a gate, a decay or a probability."""
+    low, high = drawing.allowed(given)
+    return given["init"]["kind"] == "uniform" and 0 <= low <= high <= 1
 
 
 def inputs_of(

@@ -20,6 +20,8 @@ SPECIAL = {
     "equal-rows": "rows of equal values",
     "special": "NaN and infinities in an input",
     "nan-rows": "rows of NaN",
+    "sunk": "values far below zero alone",
+    "void": "minus infinity alone",
     "raised": "values whose exponentials overflow",
     "below": "negative values alone",
     "zero": "zeros alone",

@@ -16,6 +16,7 @@ from t2t_harness.judging import (
     form,
     kept,
     module_results,
+    narrowed,
     oracle,
     origin,
     otherwise,
@@ -117,7 +118,8 @@ def find_in(
         lambda: first_of(outside(run, label) for label, run in runs.items()),
         lambda: first_of(origin.origin(trial.declaration, run, launchless) for run in runs.values()),
         lambda: all_values(trial, case, row, tensors, list(runs), given, right),
-        lambda: narrowed(trial, tensors, right),
+        lambda: narrowed.to_single(trial, tensors, right),
+        lambda: narrowed.to_half(trial, case, tensors, right),
         lambda: repeated(trial, tensors, right),
     ]
     with spans.work(trial.device):
@@ -270,7 +272,7 @@ def values(
         return corners.not_numbers(trial, row, judged, right)
     for name in right.plain:
         is_elsewhere = form.is_after(name) and name not in made
-        if comparing.is_ignored(trial.declaration, name) or (label != "a" and is_elsewhere):
+        if comparing.is_ignored(trial.declaration, name) or (label != "a" and is_elsewhere) or name in right.ill:
             continue
         # Indices into another result may be the same where that is not.
         is_index = comparing.output(trial.declaration, name)["compare"] == "indices"
@@ -325,30 +327,6 @@ def unrecorded(name: str, value: torch.Tensor) -> str:
     if not name.startswith(("grad.", module_state.GRADIENT)) or bool(value.count_nonzero()):
         return ""
     return " (all of it is 0, as where autograd records nothing of the call)"
-
-
-NARROWED = 8
-"""So many elements that float32 does not hold tell that torch's result is one of float64."""
-
-
-def narrowed(trial: Trial, tensors: Mapping[str, torch.Tensor], right: oracle.Reference) -> Finding | None:
-    """Returns that a result of float64 was computed in float32, which all its elements show and no tolerance does, or None."""
-    import torch
-
-    def is_wide(value: torch.Tensor) -> torch.Tensor:
-        return value.isfinite() & (value != value.float().double())
-
-    for name, expected in right.plain.items():
-        if expected.dtype != torch.float64 or form.is_after(name) or comparing.is_ignored(trial.declaration, name):
-            continue
-        if int(is_wide(expected).sum()) >= NARROWED and not is_wide(tensors[f"a.{name}"]).any():
-            called = oracle.result_name(trial.declaration, right, name)
-            what = f"{called}: " if called else ""
-            return Finding(
-                "mismatch",
-                f"{what}every element is a number of float32, torch's are of float64: it is computed in float32",
-            )
-    return None
 
 
 def is_first_again(tensors: Mapping[str, torch.Tensor], label: str, name: str) -> bool:
