@@ -164,6 +164,8 @@ struct Run<'a, 'b> {
     left_out: Vec<usize>,
     /// The arguments, by op, that checks which ran and passed tried at no other value.
     untried: BTreeMap<String, BTreeSet<String>>,
+    /// What torch refuses of the cases, by op, in checks that ran and passed, where it refuses many.
+    refused: BTreeMap<String, String>,
 }
 
 impl<'a, 'b> Run<'a, 'b> {
@@ -213,6 +215,7 @@ impl<'a, 'b> Run<'a, 'b> {
             journeys: Journeys::default(),
             left_out: Vec::new(),
             untried: BTreeMap::new(),
+            refused: BTreeMap::new(),
         }
     }
 
@@ -238,6 +241,7 @@ impl<'a, 'b> Run<'a, 'b> {
         written?;
         self.tell_left_out();
         self.tell_untried();
+        self.tell_refused();
         self.tell_used();
         // The logs in the workspace are those of this machine's own device, as a whole build makes them.
         let is_whole = ended == Ended::Settled && self.control.begins();

@@ -249,7 +249,7 @@ fn why_all_fail(failure: &Failure) -> String {
 }
 
 /// What follows `edge/` in a case's name, up to `-`, and what turns it off, where that is another word.
-const KINDS: [(&str, &str); 45] = [
+const KINDS: [(&str, &str); 48] = [
     ("shape", "shapes"),
     ("literal", "literals"),
     ("multiple", "literals"),
@@ -261,6 +261,9 @@ const KINDS: [(&str, &str); 45] = [
     ("neighbours", "limits"),
     ("planted", "zeros"),
     ("extreme", "large"),
+    ("raised", "large"),
+    ("sunk", "large"),
+    ("void", "special"),
     ("grid", "blocks"),
     ("programs", "blocks"),
     ("ties", "zeros"),

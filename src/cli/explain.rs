@@ -10,7 +10,7 @@ use t2t_model::record::{Outcome, Record};
 use t2t_plan::explain;
 use t2t_plan::graph::pick::{Force, Selection, named, pick};
 use t2t_plan::schedule::Settled;
-use t2t_protocol::{Evidence, Failure};
+use t2t_protocol::{CaseVerdict, Evidence, Failure};
 use t2t_report::figures;
 use t2t_spec::names::nearest;
 use t2t_store::results;
@@ -204,6 +204,8 @@ fn document(one: &Explained) -> Value {
         "reason": of("not-judged"),
         "failure": one.end.as_ref().and_then(|end| end.failure.as_ref()),
         "cases": checked.map(|checked| cases(checked)),
+        "left_out": checked.and_then(|checked| checked.left_out.as_deref()),
+        "reasons": checked.map(|checked| reasons(checked)),
         "notes": one.end.as_ref().map(|_| checked.map(|checked| checked.notes.as_slice()).unwrap_or_default()),
         "from": one.end.as_ref().map(|end| &end.origin),
         "why": one.plan.why.iter().map(explain::Reason::whole).collect::<Vec<_>>(),
@@ -216,6 +218,12 @@ fn document(one: &Explained) -> Value {
 /// Returns the verdict on each case of a check.
 fn cases(checked: &Evidence) -> BTreeMap<&str, Value> {
     checked.cases.iter().map(|case| (case.name.as_str(), json!(case.verdict))).collect()
+}
+
+/// Returns why a check judged cases so that did not pass.
+fn reasons(checked: &Evidence) -> BTreeMap<&str, &str> {
+    let open = checked.cases.iter().filter(|case| case.verdict != CaseVerdict::Passed);
+    open.filter_map(|case| Some((case.name.as_str(), case.reason.as_deref()?))).collect()
 }
 
 /// Returns where a result comes from, in words.

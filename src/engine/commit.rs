@@ -235,6 +235,9 @@ impl Run<'_, '_> {
             let text = format!("{}: {}", action.target(), render::missed::missed(missed));
             (self.emit)(Event::Note { text });
         }
+        if let Some(refused) = evidence::refused(&evidence.cases) {
+            self.refused.insert(action.target().op.clone(), refused);
+        }
         self.left_out.extend(evidence.left_out.map(|probes| probes.len()).filter(|count| *count > 0));
         let op = &action.target().op;
         let is_of_lengths = |name: &String| self.session.spec.op(op).is_some_and(|op| op.is_of_lengths(name));
@@ -255,6 +258,14 @@ impl Run<'_, '_> {
                 counted(checks, "check"),
                 counted(probes, "probe"),
             );
+            (self.emit)(Event::Note { text });
+        }
+    }
+
+    /// Says once of which ops torch refuses many of the cases: nothing is known of a kernel there.
+    pub(super) fn tell_refused(&mut self) {
+        for (op, refused) in std::mem::take(&mut self.refused) {
+            let text = format!("{op}: torch, or the reference, refuses {refused}; no kernel is judged in them");
             (self.emit)(Event::Note { text });
         }
     }

@@ -74,6 +74,22 @@ pub(crate) fn counted(cases: &[CaseRow]) -> String {
     said
 }
 
+/// What the reason of a case begins with that torch, or the reference, refuses.
+const REFUSES: [&str; 2] = ["torch refuses: ", "the reference refuses: "];
+
+/// Returns how many of the edge cases torch refuses, and the first of them with the reason; None where it takes more than half of them.
+#[must_use]
+pub(crate) fn refused(cases: &[CaseRow]) -> Option<String> {
+    let edges: Vec<_> = cases.iter().filter(|case| case.name.starts_with("edge/")).collect();
+    let why = |case: &CaseRow| {
+        let reason = case.reason.as_deref()?;
+        REFUSES.iter().find_map(|words| reason.strip_prefix(words)).map(str::to_owned)
+    };
+    let refused: Vec<_> = edges.iter().filter_map(|case| Some((&case.name, why(case)?))).collect();
+    let (name, reason) = refused.first().filter(|_| 2 * refused.len() >= edges.len())?;
+    Some(format!("{} of {} edge cases, as `{name}`: {reason}", refused.len(), edges.len()))
+}
+
 /// Returns the message of a rejection for a terminal: that of the document `failure`, as `target`'s.
 #[must_use]
 pub(crate) fn text(failure: &Failure, target: &Target) -> String {
@@ -115,6 +131,31 @@ pub(crate) fn fault_of(problem: &Problem) -> Fault {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_torch_refuses_is_told_where_it_is_half_of_the_edges() {
+        let case = |name: &str, reason: Option<&str>| CaseRow {
+            name: name.to_owned(),
+            reason: reason.map(str::to_owned),
+            ..CaseRow::default()
+        };
+        let refuses = Some("torch refuses: IndexError: index 37 is out of bounds");
+        let mut cases =
+            vec![case("small/float32/0", None), case("edge/a/float32", refuses), case("edge/b/float32", None)];
+        assert_eq!(
+            refused(&cases).as_deref(),
+            Some("1 of 2 edge cases, as `edge/a/float32`: IndexError: index 37 is out of bounds")
+        );
+        cases.push(case("edge/c/float32", Some("the wrapper refuses it: ValueError")));
+        assert_eq!(refused(&cases), None);
+    }
+
+    #[test]
+    fn what_a_reference_refuses_counts_too() {
+        let reason = Some("the reference refuses: KeyError: 3".to_owned());
+        let case = CaseRow { name: "edge/a/float32".to_owned(), reason, ..CaseRow::default() };
+        assert_eq!(refused(&[case]).as_deref(), Some("1 of 1 edge cases, as `edge/a/float32`: KeyError: 3"));
+    }
 
     #[test]
     fn cases_that_tell_nothing_are_counted_beside_those_that_pass() {

@@ -313,6 +313,96 @@ fn an_input_that_has_a_gradient_and_is_changed_is_so_in_a_case_alone_as_in_a_che
 }
 
 #[test]
+fn an_input_of_autograd_that_is_marked_and_has_a_wrong_gradient_gets_no_hint_to_mark_it() {
+    let workspace = Workspace::with_zygote(IN_PLACE);
+    workspace.write("lib/reference.py", "def doubled(x):\n    return x.mul_(2.0)\n");
+    workspace.write(
+        "kernels/doubled/v1.py",
+        DOUBLED.replace("flow.contiguous()", "double(flow.contiguous(), torch.empty_like(flow))"),
+    );
+    let ran = run(&workspace, &["build", "doubled:check"]);
+    assert!(ran.told.contains("doubled/v1:check: gradient of `x`: "), "{}", ran.told);
+    assert!(!ran.told.contains("mark_dirty"), "{}", ran.told);
+}
+
+const PADDED: &str = "\
+version: 1
+ops:
+  padded:
+    reference: lib/reference.py::padded
+    inputs: {x: [M, N], lengths: {shape: [M], dtype: int32, init: {randint: [0, N+1]}}}
+    outputs: {out: {unset: nan}}
+    check: {sizes: {small: {M: 5, N: 12}}}
+    variants: [v1]
+";
+
+#[test]
+fn where_the_reference_has_nan_a_kernel_may_leave_anything_if_ops_yaml_says_so() {
+    let workspace = Workspace::with_zygote(PADDED);
+    workspace.write(
+        "lib/reference.py",
+        "import torch\n\n\ndef padded(x, lengths):\n    live = torch.arange(x.shape[1], device=x.device) < lengths.unsqueeze(1)\n    return torch.where(live, 2 * x, torch.nan)\n",
+    );
+    workspace.write(
+        "kernels/padded/v1.py",
+        "\
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x, lengths, out, N, sm, sn, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    live = at < tl.load(lengths + row)
+    tl.store(out + row * N + at, 2 * tl.load(x + row * sm + at * sn, mask=live), mask=live)
+
+
+def triton_padded(x, lengths):
+    out = torch.zeros(x.shape, dtype=x.dtype, device=x.device)
+    if out.numel():
+        block = triton.next_power_of_2(x.shape[1])
+        kernel[(x.shape[0],)](x, lengths.contiguous(), out, x.shape[1], *x.stride(), BLOCK=block)
+    return out
+",
+    );
+    let ran = run(&workspace, &["build", "padded:check"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.told);
+    let ran = run(&workspace, &["repro", "padded/v1"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "as near to torch's as a check asks\n"), "{ran:?}");
+    workspace.edit("ops.yaml", "{unset: nan}", "close");
+    let ran = run(&workspace, &["build", "padded:check"]);
+    assert!(ran.told.contains("expected nan"), "{}", ran.told);
+    let ran = run(&workspace, &["repro", "padded/v1"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+}
+
+#[test]
+fn what_tritons_own_interpreter_lacks_is_said_of_a_case_alone() {
+    let workspace = workspace();
+    workspace.edit(
+        "kernels/add/v1_baseline.py",
+        "import triton.language as tl\n",
+        "import triton.language as tl\nfrom triton.language.extra import libdevice\n",
+    );
+    let own = workspace.read("kernels/add/v1_baseline.py");
+    let line = own.lines().find(|line| line.contains("tl.store(")).unwrap().to_owned();
+    let (before, rest) = line.split_once(", ").unwrap();
+    let (value, mask) = rest.rsplit_once(", mask").unwrap();
+    let rounded = format!("{before}, libdevice.fabs({value}) * 0.0 + {value}, mask{mask}");
+    workspace.write("kernels/add/v1_baseline.py", own.replace(&line, &rounded));
+    let ran = run(&workspace, &["repro", "add/v1_baseline", "small/float32/0"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.told.ends_with(
+            "Triton's own interpreter has no libdevice, which a check supplies: run this file on a device\n"
+        ),
+        "{ran:?}"
+    );
+    assert!(!ran.told.contains("Traceback"), "{ran:?}");
+}
+
+#[test]
 fn a_probe_that_the_last_check_left_out_is_said_to_be_one() {
     let workspace = workspace();
     // Programs of few elements each are dear on the interpreter.

@@ -207,6 +207,10 @@ pub struct ComparedOutput {
     pub dim: Option<Axes>,
     /// `[atol, rtol]` by dtype, where they are not the op's.
     pub tolerances: BTreeMap<String, [f64; 2]>,
+    /// The number, or `nan`, that torch has where any value is right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "Quantity"))]
+    pub unset: Option<Quantity>,
 }
 
 /// How an output is compared.

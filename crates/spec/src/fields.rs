@@ -199,6 +199,7 @@ pub const FIELDS: &[Field] = &[
     field(Section::Output, "of", IDENTIFIER, Absent::Words("required by `indices`"), Merge::Alone, &[Analyze, Check], "the input, or the output, that indices point into"),
     field(Section::Output, "dim", Kind::Either(&[AXIS, Kind::Set { of: &AXIS, least: 1 }]), Absent::Words("all of it, flattened"), Merge::Alone, &[Analyze, Check], "the dim that indices count along; of several trailing dims, which they count through together, all"),
     field(Section::Output, "tolerances", Kind::Map { what: "dtype", key: &DTYPE, of: &TOLERANCE, least: 1 }, Absent::Words("the op's"), Merge::Alone, &[Analyze, Check], "`[atol, rtol]` by dtype, of this output"),
+    field(Section::Output, "unset", Kind::Either(&[Kind::Number, Kind::OneOf("value", &["nan"])]), Absent::Words("nothing"), Merge::Alone, &[Analyze, Check], "what torch has where any value is right: a number, or `nan`"),
     field(Section::Random, "kind", Kind::OneOf("kind", &["dropout", "bernoulli", "uniform", "normal", "multinomial", "judged"]), Absent::Never("kind: dropout"), Merge::Alone, RANDOM, "what is drawn; `judged` is what a function of the op's `cases.py` says"),
     field(Section::Random, "seed", IDENTIFIER, Absent::Words("torch's generator is seeded"), Merge::Alone, RANDOM, "the parameter of the wrapper that takes the seed"),
     field(Section::Random, "p", PARAMETER, Absent::Words("required by `dropout`; of `bernoulli` the first input"), Merge::Alone, RANDOM, "the probability: a number, or the argument that has it"),

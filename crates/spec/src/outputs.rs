@@ -2,7 +2,7 @@
 //!
 //! It does not know how many torch returns: the analysis does.
 
-use t2t_protocol::{Axes, Comparison};
+use t2t_protocol::{Axes, Comparison, Quantity};
 
 use super::names::suggestion;
 use super::node::{Entry, Node, Value};
@@ -29,6 +29,7 @@ impl Reader<'_, '_> {
             of: node.get("of").and_then(Node::text).map(str::to_owned),
             dim: node.get("dim").and_then(axes),
             tolerances: node.get("tolerances").map_or(&[][..], Node::entries).iter().filter_map(tolerance).collect(),
+            unset: node.get("unset").and_then(unset),
         };
         self.output_fits(entry, &output, known);
         Some(output)
@@ -55,6 +56,10 @@ impl Reader<'_, '_> {
         if let Some(node) = entry.node.get("tolerances").filter(|_| !has_tolerance(output.compare)) {
             let message = format!("output `{}` is compared without tolerances", output.name);
             self.fault(node.place, &message, "remove `tolerances`, or compare it as `close`");
+        }
+        if let Some(node) = entry.node.get("unset").filter(|_| !has_places(output.compare)) {
+            let message = format!("output `{}` has `unset`, and nothing in its place", output.name);
+            self.fault(node.place, &message, "remove `unset`, or compare it as `close`, `exact` or `indices`");
         }
         if let Some(Axes::Several(dims)) = &output.dim {
             let last: Vec<i64> = (1..=i64::try_from(dims.len()).unwrap_or(i64::MAX)).rev().map(|dim| -dim).collect();
@@ -83,6 +88,19 @@ fn comparison(word: &str) -> Option<Comparison> {
 /// Returns whether a tolerance means something to a comparison.
 fn has_tolerance(compare: Comparison) -> bool {
     matches!(compare, Comparison::Close | Comparison::Set | Comparison::Rows)
+}
+
+/// Returns whether a comparison has each element in its place.
+fn has_places(compare: Comparison) -> bool {
+    matches!(compare, Comparison::Close | Comparison::Exact | Comparison::Indices)
+}
+
+fn unset(node: &Node) -> Option<Quantity> {
+    match &node.value {
+        Value::Whole(whole) => Some(Quantity::Whole(*whole)),
+        Value::Number(number) => Some(Quantity::Number(*number)),
+        _ => node.text().map(|word| Quantity::Of(word.to_owned())),
+    }
 }
 
 fn axes(node: &Node) -> Option<Axes> {

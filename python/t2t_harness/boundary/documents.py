@@ -677,6 +677,8 @@ class ComparedOutput(TypedDict):
     """The input, or the output, that indices point into."""
     tolerances: dict[str, list[float]]
     """`[atol, rtol]` by dtype, where they are not the op's."""
+    unset: NotRequired[Quantity]
+    """The number, or `nan`, that torch has where any value is right."""
 
 
 Comparison: TypeAlias = Literal["close", "exact", "indices", "set", "rows", "ignore"]

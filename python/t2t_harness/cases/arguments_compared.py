@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 MOST = 6
 """So many values of an argument are taken beside those of other arguments."""
 
-SOME = 1.5
-"""A number for an argument that is none. A reference that wants something else refuses it."""
+SOME = (1.5, 2)
+"""Numbers for an argument that is none. A reference, or a kernel, that wants something else refuses them."""
 
 FEW = (1, 4, 0)
 """Values of an argument that is compared with what is not written down, such as a length: those of few cases are below them all. What asks whether there is a value takes zero for none."""
@@ -36,7 +36,7 @@ ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
 def compared(declaration: Declaration, name: str, value: object) -> list[object]:
-    """Returns the values that the reference of the op compares its argument `name` with, words for a word and numbers for a number, but for `value`; of an order the next whole numbers, too, and where it is compared with what is no constant, such as a length or an input, `FEW`; before these the values of other arguments that it is compared with, and the whole ones beside them. For none they are words, numbers and `FEW`, or `SOME` where it is compared with neither. For a number that may be none they are zero, too, and for a list of words other lists. Nothing for a function of torch's, or where the file cannot be read."""
+    """Returns the values that the reference of the op compares its argument `name` with, words for a word and numbers for a number, but for `value`; of an order the next whole numbers, too, and where it is compared with what is no constant, such as a length or an input, `FEW`; before these the values of other arguments that it is compared with, and the whole ones beside them. For none they are words, numbers and `FEW`, or those of `SOME` where it is compared with neither. For a number that may be none they are zero, too, and for a list of words other lists. Nothing for a function of torch's, or where the file cannot be read."""
     source = reference_code.source(declaration)
     if source is None:
         return []
@@ -63,7 +63,7 @@ def compared(declaration: Declaration, name: str, value: object) -> list[object]
         found += [word for word in REDUCTIONS if word not in words]
     if found or value is not None or name in NO_NUMBERS or is_tensor(source, name):
         return found[: MOST + len(met)]
-    return [SOME]
+    return [*SOME]
 
 
 def _listed(source: bytes, name: str, value: Sequence[object]) -> list[object]:
@@ -111,6 +111,12 @@ def may_be_none(declaration: Declaration, name: str) -> bool:
         for _, node in _comparisons(source, name)
         for one in (node.left, *node.comparators)
     )
+
+
+def comparisons(declaration: Declaration, name: str) -> list[ast.Compare]:
+    """Returns the comparisons of the op's argument `name` in the code of its reference. Nothing for a function of torch's, or where the file cannot be read."""
+    source = reference_code.source(declaration)
+    return [] if source is None else [node for _, node in _comparisons(source, name)]
 
 
 @functools.lru_cache(64)

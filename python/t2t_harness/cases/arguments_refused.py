@@ -34,7 +34,7 @@ def refuses(declaration: Declaration, name: str, value: object) -> bool:
     reference, code = declaration.get("reference"), reference_code.source(declaration)
     if not reference or code is None:
         return False
-    return any(_holds(test, name, value) is refused for test, refused in _asked(code, reference["name"], name))
+    return any(holds(test, name, value) is refused for test, refused in _asked(code, reference["name"], name))
 
 
 @functools.lru_cache(64)
@@ -57,7 +57,7 @@ def _refusals(body: list[ast.stmt], name: str) -> Iterator[tuple[ast.expr, bool]
             return
 
 
-def _holds(test: ast.expr, name: str, value: object) -> bool | None:
+def holds(test: ast.expr, name: str, value: object) -> bool | None:
     """Tells whether a test holds where the argument `name` is `value`; None where it asks for more, or cannot be answered."""
     try:
         return bool(_value(test, name, value))
@@ -99,7 +99,7 @@ def _compared(asked: ast.cmpop, left: object, right: object) -> bool:
 
 def _joined(node: ast.BoolOp, name: str, value: object) -> bool:
     """Returns what `and` or `or` comes to: one answer may settle it where others are unknown."""
-    answers = [_holds(one, name, value) for one in node.values]
+    answers = [holds(one, name, value) for one in node.values]
     settles = isinstance(node.op, ast.Or)
     if settles in answers:
         return settles

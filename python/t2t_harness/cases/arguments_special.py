@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import elementwise, probing, windows
+from t2t_harness.cases import arguments_turned, elementwise, probing, windows
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration
@@ -133,6 +133,8 @@ def whole_away(declaration: Declaration, name: str, value: object, rank: int) ->
     own = declaration["kwargs"]
     if declaration.get("reference"):
         found = [*([int(value / 4)] if abs(value) >= MANY else []), value + 1]
+        if arguments_turned.is_off(declaration, name):
+            found += [one for one in arguments_turned.GROUPS if one not in found]
         # Who takes sizes of blocks and groups takes powers of two, and maybe no others.
         found += [2 * value, value // 2] if value >= BLOCKS and value & (value - 1) == 0 else []
     elif name in BOUNDING:

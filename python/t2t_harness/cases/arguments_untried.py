@@ -89,7 +89,8 @@ def why(request: VariantRequest, name: str, own: Sequence[CaseRow], *, is_asked:
     if any(one.startswith("not by the kernel") for one in reasons):
         return "torch computes at others"
     if own:
-        return "torch refuses others, or has no measure for them" if reasons else "not judged"
+        whose = "the reference" if declaration.get("reference") else "torch"
+        return f"{whose} refuses others, or has no measure for them" if reasons else "not judged"
     if is_left:
         return "left out by the interpreter's budget"
     written = variant.get("call")

@@ -94,14 +94,15 @@ ROOM = 4
 
 
 def roomy(declaration: Declaration, binding: Mapping[str, int]) -> dict[str, int]:
-    """Returns `binding` with more places for integers of which none is there twice, where dims that are free say how many there are."""
-    found = dict(binding)
+    """Returns `binding` with more places for integers of which none is there twice, where dims say how many there are that are free, or have one length in all sizes by chance: how many pages a cache has is nothing that a kernel relies on."""
+    found, stated = dict(binding), declaration.get("fixed") or ()
+    loose = [*free_lengths(declaration), *(dim for dim in fixed_lengths(declaration) if dim not in stated)]
     for given in tensors(declaration):
         init = given["init"]
         if init["kind"] not in ("distinct", "unique_between") or not given["shape"]:
             continue
         words = re.findall(r"[A-Za-z_]\w*", str(init["high"]))
-        raised = next((dim for dim in words if dim in free_lengths(declaration)), None)
+        raised = min((dim for dim in words if dim in loose), key=loose.index, default=None)
         if raised is None or raised in given["shape"]:
             continue
         with contextlib.suppress(expression.Impossible, KeyError):

@@ -17,6 +17,7 @@ from t2t_harness.cases import (
     probe_eights,
     probe_hidden,
     probe_indices,
+    probe_raised,
     probe_scaled,
     probing,
     unusual,
@@ -63,6 +64,9 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
     if case.values == cases.NEGATIVE:
         for name, places in probe_indices.counted(declaration, shapes).items():
             dense[name] = unusual_integers.negative(dense[name], places)
+    for marked, mark, other_mark in probe_indices.marks(declaration, case):
+        if marked in dense:
+            dense[marked] = dense[marked].masked_fill(dense[marked] == mark, other_mark)
     if case.values == cases.PLANTED and special in dense:
         given = next(given for given in present if given["name"] == special)
         if dense[special].is_floating_point():
@@ -99,11 +103,19 @@ def make_inputs(declaration: Declaration, case: cases.Case, device: str = "cpu")
 
 
 def signed(given: TensorInput, values: torch.Tensor) -> torch.Tensor:
-    """Returns the values of an input of a reference in which infinities have the sign of all others, where it is declared with one: the logarithm of a decay is never inf."""
+    """Returns the values of an input of a reference in which infinities have the sign of all others, where it is declared with one: the logarithm of a decay is never inf. A part of a whole, between 0 and 1, has none."""
     low, high = drawing.allowed(given)
+    if values.is_floating_point() and is_part(given):
+        return values.where(values != math.inf, high).where(values != -math.inf, low)
     if not values.is_floating_point() or low < 0 < high or low > high:
         return values
     return values.where(values != (-math.inf if low >= 0 else math.inf), math.inf if low >= 0 else -math.inf)
+
+
+def is_part(given: TensorInput) -> bool:
+    """Tells whether an input is drawn from a range between 0 and 1, as a gate, a decay or a probability."""
+    low, high = drawing.allowed(given)
+    return given["init"]["kind"] == "uniform" and 0 <= low <= high <= 1
 
 
 def inputs_of(
@@ -146,6 +158,8 @@ def _values(given: TensorInput, case: cases.Case, shape: Sequence[int], device: 
     if case.values == "large" and given["init"]["kind"] != "uniform":
         times = LARGE.get(cases.dtype_of(given, case), BEYOND_HALF)
         return unusual.large(drawn, times)
+    if case.values == probe_raised.RAISED and given["init"]["kind"] != "uniform":
+        return unusual.large(drawn, probe_raised.TIMES.get(cases.dtype_of(given, case), probe_raised.OTHERS))
     if case.values == "equal-rows" and drawn.dim() > 0 and drawn.numel() > 0:
         # Multiples of 1/8 add up without rounding, so that a row's mean is exact in whatever order it is summed.
         return (drawn[..., :1].double() * 8).round().div(8).to(drawn.dtype).expand(drawn.shape)

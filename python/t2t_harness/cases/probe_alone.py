@@ -56,6 +56,7 @@ def alone(declaration: Declaration, limit: int) -> Iterator[Case]:
     yield from flows(declaration)
     yield from expanded(declaration)
     yield from zero(declaration)
+    yield from small(declaration)
     yield from number(declaration)
     yield from first(declaration)
     yield from opposed(declaration)
@@ -103,6 +104,13 @@ def zero(declaration: Declaration) -> Iterator[Case]:
     for name in floating[:INPUTS] if len(floating) > 1 else ():
         found = probing.probe(declaration, f"{ZERO}[{name}]", probing.tiny(declaration), values=ZERO, of=name)
         yield replace(probing.forward(declaration, found), has_own_budget=True)
+
+
+def small(declaration: Declaration) -> Iterator[Case]:
+    """Yields a case in which all of several floating inputs are small: a norm of all of them, or a sum, is small in no other one. Not of ops that work element by element."""
+    if len(probing.of_values(declaration)) > 1 and not elementwise.shows_anywhere(declaration):
+        tiny = probing.tiny(declaration)
+        yield probing.probe(declaration, "small[all]", tiny, values="small", of=cases.ALL, has_own_budget=True)
 
 
 def number(declaration: Declaration) -> Iterator[Case]:

@@ -11,6 +11,7 @@ from t2t_harness.cases import (
     arguments_away,
     arguments_known,
     arguments_random,
+    arguments_turned,
     arguments_values,
     arguments_words,
     bindings,
@@ -49,6 +50,8 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
     firsts: set[str] = set()
     uneven: set[str] = set()
     odd: set[str] = set()
+    turned: set[str] = set()
+    listed: list[str] = []
     words = 0
     for label, changed in arguments_away.of_request(request, max(ranks, default=0)):
         name = label.partition("=")[0]
@@ -102,6 +105,11 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
         # Halves of an odd number leave one, where those of the declared one leave nothing.
         is_odd = others <= odd_ones(declaration, changed) and not odd & others and len(odd) < FIRSTS
         odd |= others if is_odd else set()
+        # So does what turns a comparison of the reference, where the first one may not, and what is declared as off.
+        turning = {one for one in others if arguments_turned.turns(declaration, one, changed.get(one))}
+        is_off = any(arguments_turned.is_off(declaration, one) for one in others)
+        is_turned = len(others) == 1 and len(turned) < FIRSTS and bool(is_off or turning - turned)
+        turned |= turning if is_turned else set()
         is_word = any(isinstance(changed.get(one), str) for one in others) and words < WORDS
         words += int(is_word)
         # So is what a reference has by default, where that is something else.
@@ -109,7 +117,11 @@ def kwargs(request: VariantRequest) -> Iterator[Case]:
         # And what there is none of by default: another number may say nothing.
         is_none = len(others) == 1 and all(declaration["kwargs"].get(one, 0) is None for one in others)
         is_planted = more.get("values") == cases.PLANTED and len(others) == 1
-        more["has_own_budget"] = is_first or is_word or is_uneven or is_odd or is_default or is_none or is_planted
+        # Each number of a list may be forgotten.
+        is_listed = len(others) == 1 and all(isinstance(declaration["kwargs"].get(one), list) for one in others)
+        is_read = is_word or is_uneven or is_odd or is_turned or is_planted or (is_listed and len(listed) < FIRSTS)
+        listed += [label] if is_listed else []
+        more["has_own_budget"] = is_first or is_default or is_none or is_read
         binding = divided(declaration, binding, changed)
         yield probing.probe(declaration, f"kwarg[{label}]", binding, kwargs=changed, **more)
         if name in EVEN and isinstance(changed.get(name), str):
@@ -174,12 +186,17 @@ def odd_ones(declaration: Declaration, changed: Mapping[str, object]) -> set[str
 
 
 def divided(declaration: Declaration, binding: Mapping[str, int], changed: Mapping[str, object]) -> dict[str, int]:
-    """Returns `binding` for a whole number that has another value: dims whose lengths torch takes in multiples of the declared one, and those that a shape multiplies by it, as `2*H`, have multiples of the other."""
+    """Returns `binding` for a whole number that has another value: dims whose lengths torch takes in multiples of the declared one, and those that a shape multiplies by it, as `2*H`, have multiples of the other; of one that is declared as off all free dims have."""
     lengths, known = dict(binding), bindings.taken(declaration)
     shaped = [str(length) for given in tensors(declaration) for length in given["shape"]]
     for name, declared in declaration["kwargs"].items():
         other = changed.get(name)
-        if type(declared) is not int or type(other) is not int or declared < 2 or other < 1 or other == declared:
+        if type(declared) is not int or type(other) is not int or other < 1 or other == declared:
+            continue
+        if arguments_turned.is_off(declaration, name):
+            # Which dims it groups nobody says.
+            lengths |= {dim: -(-lengths[dim] // other) * other for dim in probing.free(declaration) if dim in lengths}
+        if declared < 2:
             continue
         stepped = {dim for dim, one in known.items() if one["step"] == declared}
         stepped |= {dim for one in shaped for dim in multiplied_by(one, declared)}

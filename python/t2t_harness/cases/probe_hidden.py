@@ -46,10 +46,6 @@ PLACES = 7
 """So many places there are where each other index points nowhere."""
 
 
-LENGTHS = (23, 5, 3)
-"""So many pages a cache has then, so many places a page, and so many pages a row at most."""
-
-
 @dataclass(frozen=True)
 class Hiding:
     """What hides values of one input."""
@@ -72,7 +68,9 @@ def hidden(declaration: Declaration) -> Iterator[Case]:
             if kind == NOWHERE:
                 at = probing.bound(declaration, {**small, str(counted(one.by)): PLACES}, probing.NARROW)
             elif kind == PAGES:
-                at = probing.bound(declaration, {**small, **lengths_of(declaration, one)}, probing.NARROW)
+                at = probing.bound(
+                    declaration, {**small, **probe_pages.lengths_of(declaration, by, of)}, probing.NARROW
+                )
             yield probing.probe(declaration, word, at, values=kind, of=both, has_own_budget=True)
         left -= len(one.kinds[:left])
     low = [one for one in hidings(declaration) if LOW in one.kinds]
@@ -111,20 +109,6 @@ def hidings(declaration: Declaration) -> Iterator[Hiding]:
         for given in fresh[:1] if len(taken) < INPUTS else ():
             taken.add(given["name"])
             yield Hiding(weight, given, (LOW,))
-
-
-def lengths_of(declaration: Declaration, hiding: Hiding) -> dict[str, int]:
-    """Returns lengths of the dims of a paged cache of which some pages are free, and of others a part."""
-    paging = paging_of(declaration, hiding.by["name"], hiding.of["name"])
-    table = next(given for given in tensors(declaration) if given["name"] == paging.table)
-    shape = hiding.of["shape"]
-    told = zip((shape[paging.page], shape[paging.place], table["shape"][-1]), LENGTHS, strict=True)
-    return {dim: length for dim, length in told if isinstance(dim, str)}
-
-
-def paging_of(declaration: Declaration, by: str, of: str) -> probe_pages.Paging:
-    """Returns how the input `of` is paged, of which `by` has the lengths."""
-    return next(one for one in probe_pages.pagings(declaration) if (one.lengths, one.cache) == (by, of))
 
 
 def counted(given: TensorInput) -> str | None:
@@ -168,7 +152,7 @@ def with_one(
     own, shape = ([str(dim) for dim in inputs[name]["shape"]] for name in (by, of))
     says, values = dense[by].clone(), dense[of].clone()
     if case.values == PAGES:
-        paging = paging_of(declaration, by, of)
+        paging = probe_pages.paging_of(declaration, by, of)
         says = probe_pages.ending_within(paging, dense)
         free = probe_pages.is_free(paging, {**dense, by: says})
         return {by: says, of: values.masked_fill(free, torch.nan)}

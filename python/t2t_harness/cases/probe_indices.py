@@ -183,6 +183,20 @@ def met(declaration: Declaration, changed: Mapping[str, object], names: Iterable
     return held[0] if held else None
 
 
+def marks(declaration: Declaration, case: Case) -> Iterator[tuple[str, int, int]]:
+    """Yields the inputs of integers the least of which is a mark, as of a slot that is free: an argument says which number that is, by its name, or since the reference compares it with something. After the name come the mark as it is declared, and what it is in `case`."""
+    for argument, own in (declaration.get("kwargs") or {}).items():
+        other = (case.kwargs or {}).get(argument, own)
+        if type(own) is not int or own >= 0 or type(other) is not int or other == own:
+            continue
+        is_known = argument in (cases.IGNORE, cases.PADDING)
+        if not is_known and not arguments_compared.is_met(declaration, argument):
+            continue
+        for given in tensors(declaration):
+            if given["init"]["kind"] in ("randint", "distinct") and given["init"]["low"] == own:
+                yield given["name"], own, other
+
+
 def lengths_of(declaration: Declaration) -> list[str]:
     """Returns the dims of the inputs whose integers are drawn up to a length: how many there are, and not the lengths."""
     shaped = [given["shape"] for given in tensors(declaration) if given["name"] in bounded(declaration)]

@@ -1,6 +1,6 @@
 """What of a paged cache counts: a table of integers says in which pages the rows of a batch lie, and another input how long each row is. All else in the cache is free, and holds anything in practice.
 
-Nothing here makes values. torch is imported only inside functions.
+torch is imported only inside functions.
 """
 
 from __future__ import annotations
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     import torch
 
     from t2t_harness.boundary.documents import Declaration, TensorInput
+
+
+LENGTHS = (23, 5, 3)
+"""So many pages a cache has in a case, so many places a page, and so many pages a row at most: some pages are free, and others in part."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,20 @@ def pagings(declaration: Declaration) -> Iterator[Paging]:
                 if dim_of(table) in shape and size in shape:
                     places = shape.index(str(dim_of(table))), shape.index(size)
                     yield Paging(cache["name"], lengths["name"], table["name"], *places)
+
+
+def paging_of(declaration: Declaration, by: str, of: str) -> Paging:
+    """Returns how the input `of` is paged, of which `by` has the lengths."""
+    return next(one for one in pagings(declaration) if (one.lengths, one.cache) == (by, of))
+
+
+def lengths_of(declaration: Declaration, by: str, of: str) -> dict[str, int]:
+    """Returns the lengths that the dims of the paged input `of`, of which `by` has the lengths, have in a case."""
+    paging = paging_of(declaration, by, of)
+    shapes = {given["name"]: given["shape"] for given in tensors(declaration)}
+    shape = shapes[of]
+    told = zip((shape[paging.page], shape[paging.place], shapes[paging.table][-1]), LENGTHS, strict=True)
+    return {dim: length for dim, length in told if isinstance(dim, str)}
 
 
 def page_of(bound: str, pages: str) -> str | None:

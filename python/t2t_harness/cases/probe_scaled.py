@@ -29,7 +29,7 @@ def halves(declaration: Declaration) -> Iterator[Case]:
         return
     held = [given for given in tensors(declaration) if given["name"] in names]
     for value in held[:1]:
-        for scale in [given for given in held if is_scale(given, value)][:SCALES]:
+        for scale in [given for given in tensors(declaration) if is_scale(given, value)][:SCALES]:
             word = f"halves[{value['name']},{scale['name']}]"
             both = cases.JOINED.join((scale["name"], value["name"]))
             small = probing.rows(declaration)
@@ -38,10 +38,18 @@ def halves(declaration: Declaration) -> Iterator[Case]:
 
 
 def is_scale(given: TensorInput, value: TensorInput) -> bool:
-    """Tells whether an input may be the scale of another: above zero throughout, with a power of two in its range, and one element for each of the other's."""
+    """Tells whether an input may be the scale of another: above zero throughout, with a power of two in its range, and one element for each of the other's, or for all."""
     low, high = drawing.allowed(given)
+    is_plain = given["dtype"] is None or given["dtype"] in cases.FLOATING
     is_drawn = given["init"]["kind"] == "uniform" and 0 < low <= high < math.inf
-    return is_drawn and low <= 2.0 ** math.floor(math.log2(high)) and probe_hidden.is_of(given, value)
+    if not is_drawn or not is_plain or given.get("list") is not None or low > 2.0 ** math.floor(math.log2(high)):
+        return False
+    return is_single(given) or probe_hidden.is_of(given, value)
+
+
+def is_single(given: TensorInput) -> bool:
+    """Tells whether an input has one element."""
+    return all(length == 1 for length in given["shape"])
 
 
 def with_halves(declaration: Declaration, case: Case, dense: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -54,6 +62,6 @@ def with_halves(declaration: Declaration, case: Case, dense: Mapping[str, torch.
     least, most = math.ceil(math.log2(low)), math.floor(math.log2(high))
     powers = dense[scale].double().log2().round().clamp(least, most).exp2()
     own, shape = ([str(dim) for dim in inputs[name]["shape"]] for name in (scale, value))
-    wide = probe_hidden.spread(powers, own, shape)
+    wide = powers.reshape(()) if is_single(inputs[scale]) else probe_hidden.spread(powers, own, shape)
     found = ((dense[value].double() / wide).floor() + 0.5) * wide
     return {scale: powers.to(dense[scale].dtype), value: found.to(dense[value].dtype)}

@@ -6,7 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_known, bindings, cases, probe_indices, probe_meetings, probing, seeds
+from t2t_harness.cases import (
+    arguments_known,
+    bindings,
+    cases,
+    probe_indices,
+    probe_meetings,
+    probe_raised,
+    probing,
+    seeds,
+)
 from t2t_harness.cases.cases import Case
 from t2t_harness.op import expression
 from t2t_harness.op.declaration import tensors
@@ -47,6 +56,15 @@ def segments(declaration: Declaration, others: Sequence[Case], limit: int) -> It
         return
     at = ",".join(f"{dim}={binding[dim]}" for dim in dims)
     yield probing.probe(declaration, f"{WORD}[{at}]", binding, has_own_budget=True)
+    if probe_raised.is_exponential(declaration) and "large" not in cases.edges_off(declaration):
+        # What a block of a segment says of its largest value shows where others have larger ones. One segment has all rows.
+        word, one = (
+            f"{WORD}[{at},{probe_raised.RAISED}]",
+            {dim: max(length - ENDS + 2, 1) for dim, length in ends.items()},
+        )
+        single = probing.bound(declaration, {**binding, **one}, probing.NARROW)
+        high = probing.probe(declaration, word, single, values=probe_raised.RAISED, of=cases.ALL)
+        yield probing.forward(declaration, replace(high, has_own_budget=True))
     if "limits" not in cases.edges_off(declaration):
         # One of them has all rows, and the others have none.
         far = probing.probe(declaration, f"{WORD}[{at},{cases.BOUNDS}]", binding, values=cases.BOUNDS)

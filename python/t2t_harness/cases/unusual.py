@@ -80,6 +80,20 @@ def below(values: torch.Tensor) -> torch.Tensor:
     return -(values.abs() + 0.125) if values.dtype.is_floating_point else values
 
 
+def sunk(values: torch.Tensor) -> torch.Tensor:
+    """Returns `values` 64 times as large, 32 times in float16, and all of them so far below zero that a float32 holds none of their exponentials."""
+    import torch
+
+    if not values.dtype.is_floating_point:
+        return values
+    return below(values) * (32 if values.dtype is torch.float16 else 64) - 128
+
+
+def void(values: torch.Tensor) -> torch.Tensor:
+    """Returns minus infinity in the place of all `values`."""
+    return values.new_full(values.shape, -math.inf) if values.dtype.is_floating_point else values
+
+
 def runs(values: torch.Tensor) -> torch.Tensor:
     """Returns `values` with each third one three times in a row: neighbours that are equal, also where a block ends."""
     import torch
@@ -347,6 +361,8 @@ KINDS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "infinite-rows": infinite_rows,
     "nan-rows": nan_rows,
     "below": below,
+    "sunk": sunk,
+    "void": void,
     "runs": runs,
     "zeros": zeros,
     "zero": nothing,

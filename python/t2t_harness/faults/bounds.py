@@ -18,6 +18,10 @@ MOST_TOLD = 8
 """Reported reads, by kernel and tensor."""
 
 
+FAR = 1 << 40
+"""A distance of so many bytes tells nothing: no tensor is as long."""
+
+
 class OutOfBounds(Exception):
     """Raised in a kernel that writes outside of all memory that its call has."""
 
@@ -119,6 +123,8 @@ class Bounds:
     def told(self, addresses: Any, lanes: Any, size: int, what: str) -> str:
         """Returns in words where the first of `lanes` is, by the nearest memory of the call."""
         first = int(addresses[lanes].reshape(-1)[0])
+        # One before the first byte of an empty tensor, which is at zero, is a negative number.
+        first -= 1 << 64 if first >= 1 << 63 else 0
         count = int(lanes.sum())
         of = f"{count} of {lanes.size} elements" if lanes.size > 1 else f"{size} bytes"
         near, words = None, "no tensor of the call is near"
@@ -130,7 +136,8 @@ class Bounds:
                 near = abs(behind)
                 whose = f"`{name}`" if name else "a tensor"
                 side = "behind the end" if first >= start else "before the beginning"
-                words = f"the first {abs(behind)} bytes {side} of {whose}"
+                is_near = abs(behind) < FAR
+                words = f"the first {abs(behind)} bytes {side} of {whose}" if is_near else "far from all of them"
         return f"`{self.kernel}` {what} {of} outside of its tensors, {words}"
 
 

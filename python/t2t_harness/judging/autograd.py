@@ -40,7 +40,7 @@ def with_gradients(
     for name, value in inputs.items():
         asking[name] = value.detach()
         if (value.dtype.is_floating_point or value.dtype.is_complex) and (not asks or name in asks):
-            if {name, name.split(".")[0]} & set(changed):
+            if name in changed:
                 record(asking[name])
             else:
                 asking[name].requires_grad_()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases.cases import FLOATING
-from t2t_harness.judging import steps, tolerance
+from t2t_harness.judging import steps, tolerance, unset
 from t2t_harness.op import declaration as declared
 
 if TYPE_CHECKING:
@@ -151,6 +151,7 @@ def compare(
     returns.
     """
     how = output(declaration, name)
+    judged = but_unset(declaration, judged, name)
     out, right = judged.made[name], judged.right[name]
     allowed = allowed_of(declaration, dtype, name, right, wide)
     if how["compare"] == "exact":
@@ -170,6 +171,7 @@ def compare(
 
 def is_equal(declaration: Declaration, dtype: str, name: str, judged: Judged) -> bool:
     """Tells whether a result is as right as torch's by the declared comparison, without any tolerance."""
+    judged = but_unset(declaration, judged, name)
     out, right = judged.made[name], judged.right[name]
     if out.equal(right):
         return True
@@ -179,6 +181,15 @@ def is_equal(declaration: Declaration, dtype: str, name: str, judged: Judged) ->
         return order(out, name).equal(order(right, name))
     is_of_input = how == "indices" and output(declaration, name)["of"] in judged.given
     return is_of_input and _indices(declaration, dtype, name, judged).passed
+
+
+def but_unset(declaration: Declaration, judged: Judged, name: str) -> Judged:
+    """Returns `judged` with torch's value in each place of the result `name` where any is right."""
+    where = unset.places(output(declaration, name), judged.right[name])
+    if where is None or judged.made[name].shape != where.shape:
+        return judged
+    made, right = judged.made[name], judged.right[name]
+    return replace(judged, made={**judged.made, name: right.to(made.dtype).where(where, made)})
 
 
 def in_order(declaration: Declaration, name: str, value: torch.Tensor) -> torch.Tensor:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from t2t_harness.cases import arguments_untried, cases, eights, probing, reach
+from t2t_harness.cases import arguments_untried, cases, eights, probing, reach, reference_code
 from t2t_harness.cases.prepared import salt
 from t2t_harness.faults import failure
 from t2t_harness.judging import verdicts
@@ -89,11 +90,24 @@ def failure_of(trial: Trial) -> Failure | None:
         return told
     shown = figures(finding.comparison)
     is_short = finding.class_ == "mismatch" and trial.device != "cpu" and eights.has_some(trial.declaration)
-    is_changed = finding.message.startswith("gradient of") and bool(trial.declaration["mutates"])
+    is_changed = finding.message.startswith("gradient of") and bool(trial.declaration["mutates"]) and is_unmarked(trial)
     helps = f"where it multiplies float8: {SHORT_SUMS}" if is_short else MARKED if is_changed else None
     given = trial.given
     return failure.failure(finding.class_, finding.message, root=root, case=name, given=given, hint=helps, **shown)
 
+
+def is_unmarked(trial: Trial) -> bool:
+    """Tells whether the kernel's file and that of the reference differ in whether they tell autograd of a change: the kernel does not by `mark_dirty`, or the reference changes what it changes where nothing is recorded."""
+    code = Path(trial.request["root"], trial.request["variant"]["file"])
+    try:
+        says = "mark_dirty" in code.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        says = False
+    return not says or not UNRECORDED.isdisjoint(reference_code.names_called(trial.declaration))
+
+
+UNRECORDED = frozenset(("no_grad", "inference_mode", "detach"))
+"""What changes past autograd, by name."""
 
 MARKED = "a gradient flows into what `mutates` names, too, as it is after the call: an autograd function says with `ctx.mark_dirty` that it changed an input, where torch records the reference's change of it, and not where that is in `torch.no_grad()`"
 """What a wrong gradient of an op that changes its inputs may come of."""

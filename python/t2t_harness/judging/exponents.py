@@ -6,7 +6,7 @@ less than what the thread gets from its neighbours: the same sum has two values,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +28,11 @@ MOST = 2.0**-4
 LAST_BIT = 2.0**-22
 """The distance of neighbouring float32 numbers, of two roundings, beside the larger one."""
 
-WEIGHTS = frozenset("exp exp2 _softmax _safe_softmax".split())
-"""Operations of torch that take exponentials, of which results are."""
+POWERS = frozenset("exp exp2".split())
+"""Operations of torch that take exponentials element by element."""
+
+WEIGHTS = frozenset("_softmax _safe_softmax".split())
+"""Operations that take exponentials and sum them up, of which results are."""
 
 LOGARITHMS = frozenset("_log_softmax logsumexp logcumsumexp _logcumsumexp logaddexp logaddexp2".split())
 """Operations that take logarithms of sums of exponentials: gradients are of exponentials, results are as large as the exponents."""
@@ -37,15 +40,22 @@ LOGARITHMS = frozenset("_log_softmax logsumexp logcumsumexp _logcumsumexp logadd
 DIFFERENCES = frozenset("sub rsub".split())
 """Operations that make exponents small, as where the largest one is subtracted: what they are of is as large as before."""
 
+SUMS = frozenset("sum mean cumsum mm bmm addmm baddbmm addmv mv dot convolution".split())
+"""Operations that sum up: where there is none an exponential is rounded as any other element."""
+
 
 @dataclass
 class Exponents:
     """What is seen of the exponentials of an op."""
 
     most: float = 0.0
-    """The largest number that became an exponent, or that one was subtracted from."""
+    """The largest number that became an exponent, or that one was subtracted from on the way to an exponent."""
+    has_powers: bool = False
+    has_sums: bool = False
     has_weights: bool = False
     has_logarithms: bool = False
+    are_sums: bool = False
+    """Whether an exponent was computed of a sum."""
 
 
 def worth(declaration: Declaration, case: Case, name: str, given: Mapping[str, torch.Tensor], device: str) -> float:
@@ -53,8 +63,17 @@ def worth(declaration: Declaration, case: Case, name: str, given: Mapping[str, t
     if elementwise.is_elementwise(declaration):
         return 0.0
     found = seen(declaration, case, given, device)
-    is_of_weights = found.has_weights or (found.has_logarithms and "grad" in name)
+    is_of_weights = found.has_weights or (found.has_powers and found.has_sums)
+    is_of_weights |= found.has_logarithms and "grad" in name
     return LAST_BIT * found.most if is_of_weights else 0.0
+
+
+def are_lost(declaration: Declaration, case: Case, given: Mapping[str, torch.Tensor], device: str) -> bool:
+    """Tells whether a case of `large` values says nothing on a device: exponents are sums there whose last bits are worth more than `MOST`. Threads that fuse products and sums have two values of one sum, by which an exponential of their difference overflows."""
+    if case.values != "large" or device == "cpu" or elementwise.is_elementwise(declaration):
+        return False
+    found = seen(declaration, case, given, device)
+    return found.are_sums and LAST_BIT * found.most > MOST
 
 
 def seldom(
@@ -82,9 +101,13 @@ def scale_of(right: torch.Tensor) -> torch.Tensor:
 
 def seen(declaration: Declaration, case: Case, given: Mapping[str, torch.Tensor], device: str) -> Exponents:
     """Returns what torch's function, or the reference, makes exponentials of in `case`; nothing where it raises."""
+    import torch
     from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils.weak import WeakIdKeyDictionary
 
     found = Exponents()
+    before: MutableMapping[torch.Tensor, float] = WeakIdKeyDictionary()
+    summed: MutableMapping[torch.Tensor, bool] = WeakIdKeyDictionary()
 
     class Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         @classmethod
@@ -94,11 +117,25 @@ def seen(declaration: Declaration, case: Case, given: Mapping[str, torch.Tensor]
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             name = func._schema.name.rpartition("::")[2].rstrip("_")
-            if name in WEIGHTS | LOGARITHMS | DIFFERENCES:
-                found.has_weights |= name in WEIGHTS
-                found.has_logarithms |= name in LOGARITHMS
-                found.most = max(found.most, *map(largest, args[:2]))
-            return func(*args, **(kwargs or {}))
+            found.has_sums |= name in SUMS
+            found.has_powers |= name in POWERS
+            found.has_weights |= name in WEIGHTS
+            found.has_logarithms |= name in LOGARITHMS
+            given = [one for one in args[:3] if isinstance(one, torch.Tensor)]
+            # What a difference is of is as large in what is computed of it, up to an exponential.
+            most = max((before.get(one, 0.0) for one in given), default=0.0)
+            if name in WEIGHTS | LOGARITHMS | DIFFERENCES | POWERS:
+                most = max(most, *map(largest, args[:2]))
+            is_sum = any(one in summed for one in given)
+            if name in WEIGHTS | LOGARITHMS | POWERS:
+                found.most = max(found.most, most)
+                found.are_sums |= is_sum
+            made = func(*args, **(kwargs or {}))
+            if name not in WEIGHTS | LOGARITHMS | POWERS and isinstance(made, torch.Tensor):
+                before[made] = most
+                if is_sum or name in SUMS:
+                    summed[made] = True
+            return made
 
     try:
         function = oracle.ready(declaration, case, device)

@@ -16,10 +16,12 @@ from t2t_harness.judging import (
     form,
     kept,
     module_results,
+    narrowed,
     oracle,
     origin,
     otherwise,
     pointing,
+    random_ops,
     random_trial,
     references,
     refusal,
@@ -116,7 +118,8 @@ def find_in(
         lambda: first_of(outside(run, label) for label, run in runs.items()),
         lambda: first_of(origin.origin(trial.declaration, run, launchless) for run in runs.values()),
         lambda: all_values(trial, case, row, tensors, list(runs), given, right),
-        lambda: narrowed(trial, tensors, right),
+        lambda: narrowed.to_single(trial, tensors, right),
+        lambda: narrowed.to_half(trial, case, tensors, right),
         lambda: repeated(trial, tensors, right),
     ]
     with spans.work(trial.device):
@@ -234,9 +237,22 @@ def all_values(
     """Returns which result of any run is wrong, or None."""
     if not seeds.is_random(trial.declaration) or random_trial.is_certain(trial.declaration, case, given, right):
         return first_of(values(trial, case, row, tensors, label, given, right) for label in labels)
-    message = random_trial.wrong(trial.random, trial.request, case, tensors, labels, given, trial.device)
+    try:
+        message = random_trial.wrong(trial.random, trial.request, case, tensors, labels, given, trial.device)
+    except random_ops.Misjudged as reason:
+        return misjudged(trial, reason)
     row |= {"rule": "random", "total": right.plain["0"].numel()}
     return None if message is None else Finding("mismatch", message)
+
+
+def misjudged(trial: Trial, reason: random_ops.Misjudged) -> Finding:
+    """Returns that the function of the op's `cases.py` which says what must hold fails: it is no fault of the kernel's."""
+    error, told = reason.__cause__ or reason, trial.declaration["random"]
+    by = f"{trial.declaration['cases']}::{'' if told is None else told.get('by')}"
+    hint = "it takes `(inputs, kwargs, out)`, tensors by name, and returns a mapping with `right`, `draws` or `hits`"
+    words = f"`{by}` fails: {failure.describe(error)}"
+    record = failure.failure("unfit-cases", words, root=trial.request["root"], error=error, hint=hint)
+    return Finding("unfit-cases", words, record=record)
 
 
 def values(
@@ -256,7 +272,7 @@ def values(
         return corners.not_numbers(trial, row, judged, right)
     for name in right.plain:
         is_elsewhere = form.is_after(name) and name not in made
-        if comparing.is_ignored(trial.declaration, name) or (label != "a" and is_elsewhere):
+        if comparing.is_ignored(trial.declaration, name) or (label != "a" and is_elsewhere) or name in right.ill:
             continue
         # Indices into another result may be the same where that is not.
         is_index = comparing.output(trial.declaration, name)["compare"] == "indices"
@@ -283,10 +299,14 @@ def values(
             found = rules.in_another_order(trial, case, name, judged) or found
         if not found.passed and found.class_ == "nan":
             found = rules.beside_nan(trial, case, name, judged, right) or found
+        if not found.passed:
+            found = rules.where_it_counts(trial, case, name, judged, right) or found
         if not found.passed and found.class_ == "mismatch":
             found = rules.either_way(trial, case, name, judged, right) or found
         if not found.passed and found.class_ == "mismatch" and is_loose:
             found = rules.weighed(trial, case, name, judged, right, slack or {}) or found
+        if not found.passed and found.class_ == "mismatch" and is_loose:
+            found = rules.in_sequence(trial, case, name, judged, right) or found
         largest = row["max_abs"]
         if row["rule"] is None or not isinstance(largest, float) or found.max_abs > largest:
             fill(row, found)
@@ -309,33 +329,15 @@ def unrecorded(name: str, value: torch.Tensor) -> str:
     return " (all of it is 0, as where autograd records nothing of the call)"
 
 
-NARROWED = 8
-"""So many elements that float32 does not hold tell that torch's result is one of float64."""
-
-
-def narrowed(trial: Trial, tensors: Mapping[str, torch.Tensor], right: oracle.Reference) -> Finding | None:
-    """Returns that a result of float64 was computed in float32, which all its elements show and no tolerance does, or None."""
-    import torch
-
-    def is_wide(value: torch.Tensor) -> torch.Tensor:
-        return value.isfinite() & (value != value.float().double())
-
-    for name, expected in right.plain.items():
-        if expected.dtype != torch.float64 or form.is_after(name) or comparing.is_ignored(trial.declaration, name):
-            continue
-        if int(is_wide(expected).sum()) >= NARROWED and not is_wide(tensors[f"a.{name}"]).any():
-            called = oracle.result_name(trial.declaration, right, name)
-            what = f"{called}: " if called else ""
-            return Finding(
-                "mismatch",
-                f"{what}every element is a number of float32, torch's are of float64: it is computed in float32",
-            )
-    return None
-
-
 def is_first_again(tensors: Mapping[str, torch.Tensor], label: str, name: str) -> bool:
     """Tells whether a result of the run `label` has the very bits of the first run's, which were compared before."""
     return raw_bytes(tensors[f"{label}.{name}"]).equal(raw_bytes(tensors[f"a.{name}"]))
+
+
+def asked(trial: Trial, right: oracle.Reference, name: str, value: torch.Tensor) -> torch.Tensor:
+    """Returns the result `name` in order where any order is right, and with torch's value in each place where any is."""
+    made = comparing.but_unset(trial.declaration, comparing.Judged({}, right.plain, {name: value}), name).made[name]
+    return comparing.in_order(trial.declaration, name, made)
 
 
 def repeated(trial: Trial, tensors: dict[str, torch.Tensor], right: oracle.Reference) -> Finding | None:
@@ -343,7 +345,7 @@ def repeated(trial: Trial, tensors: dict[str, torch.Tensor], right: oracle.Refer
     for name in right.plain:
         if f"b.{name}" not in tensors or comparing.is_ignored(trial.declaration, name):
             continue
-        pair = [comparing.in_order(trial.declaration, name, tensors[f"{label}.{name}"]) for label in "ab"]
+        pair = [asked(trial, right, name, tensors[f"{label}.{name}"]) for label in "ab"]
         one, other = map(raw_bytes, pair)
         if one.equal(other):
             continue

@@ -51,6 +51,8 @@ class Reference:
     """The fractions that it returns beside tensors."""
     rejected: dict[tuple[str, str], bool] = field(default_factory=dict)
     """Result and mutant of it → whether the case rejects that, as far as it was asked: for whoever judges the case again."""
+    ill: frozenset[str] = frozenset()
+    """The gradients of which torch's own are no measure in the case: nothing is asked of them."""
 
 
 class Refused(Exception):
@@ -88,7 +90,8 @@ def reference(
         if is_own(error):
             raise
         hint = f"; {ASKING}" if declaration["backward"] and "differentiable" in str(error) else ""
-        raise Refused(f"torch refuses: {type(error).__name__}: {str(error).removesuffix('.')}{hint}") from error
+        whose = "the reference" if declaration.get("reference") else "torch"
+        raise Refused(f"{whose} refuses: {type(error).__name__}: {str(error).removesuffix('.')}{hint}") from error
     if seeds.is_random(declaration):
         return plain
     exact, wide_kwargs = in_float64(declaration, case, kwargs)
@@ -179,7 +182,8 @@ def slack(
     found: dict[str, torch.Tensor] = {}
     # A sum in order loses more bits, the longer it is.
     growth = max(1.0, math.sqrt(max(case.binding.values(), default=1)) / 4)
-    for turn in range(MOVED):
+    # A kernel gets each number among the arguments as a float32.
+    for turn in [*range(MOVED), *([None] if _has_rounded(declaration, case) else [])]:
         try:
             other = _moved(declaration, case, inputs, device, turn, flows)
         except Exception:
@@ -192,21 +196,27 @@ def slack(
     return found
 
 
+def _has_rounded(declaration: Declaration, case: Case) -> bool:
+    """Tells whether a reference in Python is called with a number among the arguments that a float32 does not hold."""
+    kwargs = called_with.kwargs_of(declaration, case) if declaration.get("reference") else {}
+    return any(narrow(value) != value for value in kwargs.values() if isinstance(value, float))
+
+
 def _moved(
     declaration: Declaration,
     case: Case,
     inputs: Mapping[str, torch.Tensor],
     device: str,
-    turn: int,
+    turn: int | None,
     flows: Flows | None,
 ) -> dict[str, torch.Tensor]:
-    """Returns the results in float64 of inputs that are off by a half of their last bits. Raises what torch raises."""
+    """Returns the results in float64 of inputs that are off by a half of their last bits; without a `turn` of the inputs as they are, and the numbers among the arguments as a float32 has them. Raises what torch raises."""
     import torch
 
     moved = {}
     for name, value in copies(inputs).items():
         moved[name] = wide(value)
-        if value.dtype.is_floating_point:
+        if value.dtype.is_floating_point and turn is not None:
             generator = declared_inputs.generator_of(case.name, "slack", turn, name, device=value.device.type)
             # What has fewer bits is computed with those of a float32, or, in products that may be of TF32, with those.
             least = TF32_EPS if declaration["precision"] == "tf32" else torch.finfo(torch.float32).eps
@@ -216,6 +226,8 @@ def _moved(
             # In float32 one and half a bit more is one.
             moved[name] = moved[name] * (1 + half * (2 * ups - 1))
     exact, kwargs = in_float64(declaration, case, called_with.kwargs_of(declaration, case))
+    if turn is None:
+        kwargs = {name: narrow(value) for name, value in kwargs.items()}
     function = ready(declaration, case, _device_of(inputs, device))
     return called(operation.widened(function), exact, case, moved, kwargs, device, flows, is_wide=True).plain
 

@@ -108,7 +108,7 @@ def see(
             out, parameters.get("low") or 0.0, 1.0 if parameters.get("high") is None else parameters["high"]
         )
     if told["kind"] == "judged":
-        return _told(function(given, kwargs, out), out) if function is not None else Seen()
+        return _asked(function, given, kwargs, out) if function is not None else Seen()
     if told["kind"] == "normal":
         return _normal(out, parameters.get("mean") or 0.0, 1.0 if parameters.get("std") is None else parameters["std"])
     raise ValueError(f"no random kind is called `{told['kind']}`")
@@ -250,6 +250,23 @@ def own_function(request: OpRequest) -> Callable[..., Mapping[str, object]] | No
     with loading.without_variants([file]):
         found: Callable[..., Mapping[str, object]] = getattr(loading.load_file(request["root"], file), told["by"])
     return found
+
+
+class Misjudged(Exception):
+    """Raised where the op's own function that says what must hold fails; what it raised is the cause."""
+
+
+def _asked(
+    function: Callable[..., Mapping[str, object]],
+    given: Mapping[str, torch.Tensor],
+    kwargs: Mapping[str, object],
+    out: torch.Tensor,
+) -> Seen:
+    """Returns what the op's own `function` says of a result. Raises Misjudged."""
+    try:
+        return _told(function(given, kwargs, out), out)
+    except Exception as error:
+        raise Misjudged from error
 
 
 def _told(found: Mapping[str, Any], out: torch.Tensor) -> Seen:

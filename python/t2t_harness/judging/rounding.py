@@ -27,6 +27,22 @@ TURNS = 24
 HALF_BIT = 2.0**-24
 """What half of the last bit of a float32 is worth, beside the number."""
 
+DECIDING = frozenset(
+    "eq ne lt le gt ge round floor ceil trunc sign sgn frac remainder fmod floor_divide"
+    " argmax argmin max min amax amin topk sort argsort kthvalue median nanmedian mode searchsorted bucketize nonzero"
+    " masked_select unique unique_dim _unique _unique2 unique_consecutive histc bincount isclose allclose equal"
+    " heaviside clamp clamp_min clamp_max relu threshold hardtanh maximum minimum fmax fmin cummax cummin"
+    " _local_scalar_dense is_nonzero logical_and logical_or logical_not bitwise_and fake_quantize_per_tensor_affine"
+    " fake_quantize_per_channel_affine quantize_per_tensor quantize_per_channel max_pool2d_with_indices".split()
+)
+"""Operations that may decide something by a number, by name."""
+
+QUOTIENTS = frozenset("div true_divide reciprocal".split())
+"""Operations that a GPU does not round to the nearest number in float32, as Triton compiles them."""
+
+QUOTIENT_BITS = 4
+"""So many halves of a last bit a quotient is off there (PTX ISA, `div.full.f32`)."""
+
 Change = Callable[["torch.Tensor"], "torch.Tensor"]
 
 DIRECTIONS = {0: 1.0, 1: -1.0}
@@ -39,13 +55,16 @@ def references(
     given: Mapping[str, torch.Tensor],
     device: str,
     flows: oracle.Flows | None = None,
+    *,
+    all_quotients: bool = False,
 ) -> Iterator[dict[str, torch.Tensor]]:
-    """Yields the results of a reference in Python, by name, with its roundings moved; the same ones each time. Nothing where it raises so. The gradients that flow in are as for `oracle.reference`."""
+    """Yields the results of a reference in Python, by name, with its roundings moved; the same ones each time. `all_quotients` moves those that are exact, too, but for quotients by powers of two. Nothing where it raises so. The gradients that flow in are as for `oracle.reference`."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Moved(TorchDispatchMode):  # type: ignore[no-untyped-call]
-        nudged: Change
+        nudged: Callable[..., torch.Tensor]
+        decides = False
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
@@ -55,6 +74,8 @@ def references(
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
             made = func(*args, **kwargs)
+            self.decides |= is_decision(func._schema.name, kwargs)
+            bits = bits_of(func._schema.name, device)
             is_random = torch.Tag.nondeterministic_seeded in func.tags
             if func.is_view or func._schema.is_mutable or is_random or not holds_single(made):
                 return made
@@ -63,7 +84,10 @@ def references(
                 moved = again(func, args, kwargs, lambda value: self.nudged(value.double()))
             except Exception:
                 return made
-            return with_others(made, exact, moved, self.nudged)
+            change = self.nudged if bits == 1 else partial(self.nudged, bits=bits)
+            if all_quotients and is_quotient(func._schema.name) and isinstance(made, torch.Tensor):
+                exact = exact.where(~is_loose(args, made), torch.nan)
+            return with_others(made, exact, moved, change)
 
     for turn in range(TURNS):
         try:
@@ -79,6 +103,34 @@ def references(
                 raise
             return
         yield found
+        if not mode.decides:
+            # It is rounded in no call, nor compared: others would be the same but for last bits.
+            return
+
+
+def is_decision(name: str, kwargs: Mapping[str, Any]) -> bool:
+    """Tells whether an operation may decide something by a number, by its name and its keyword arguments."""
+    own, to = name.rpartition("::")[2].rstrip("_"), kwargs.get("dtype")
+    is_narrowing = own == "_to_copy" and to is not None and (not to.is_floating_point or to.itemsize == 1)
+    return own in DECIDING or is_narrowing or kwargs.get("rounding_mode") is not None
+
+
+def bits_of(name: str, device: str) -> int:
+    """Returns by how many halves of a last bit the result of an operation is off, by its name."""
+    return QUOTIENT_BITS if is_quotient(name) and device != "cpu" else 1
+
+
+def is_quotient(name: str) -> bool:
+    """Tells whether an operation divides, by its name."""
+    return name.rpartition("::")[2].rstrip("_") in QUOTIENTS
+
+
+def is_loose(args: Any, made: torch.Tensor) -> torch.Tensor:
+    """Returns where a quotient, whose arguments are `args`, is not by a power of two, in the shape of the quotient `made`."""
+    import torch
+
+    by = torch.as_tensor(args[-1], device=made.device).double()
+    return (by.frexp().mantissa.abs() != 0.5).expand(made.shape)
 
 
 def again(func: Any, args: Any, kwargs: Any, change: Change) -> Any:
@@ -96,14 +148,14 @@ def again(func: Any, args: Any, kwargs: Any, change: Change) -> Any:
     return func(*tree_map_only(torch.Tensor, changed, args), **told)
 
 
-def nudged(value: torch.Tensor, generator: torch.Generator, direction: float | None) -> torch.Tensor:
-    """Returns `value`, of float64, off by half of the last bit of a float32 in each element: away from zero, as the `direction` 1 is, or towards it, or by chance."""
+def nudged(value: torch.Tensor, generator: torch.Generator, direction: float | None, bits: int = 1) -> torch.Tensor:
+    """Returns `value`, of float64, off by so many halves of the last bit of a float32 in each element: away from zero, as the `direction` 1 is, or towards it, or by chance."""
     import torch
 
     if direction is None:
         ups = torch.randint(0, 2, value.shape, generator=generator, device=value.device).double()
-        return value * (1 + (2 * ups - 1) * HALF_BIT)
-    return value * (1 + direction * HALF_BIT)
+        return value * (1 + (2 * ups - 1) * bits * HALF_BIT)
+    return value * (1 + direction * bits * HALF_BIT)
 
 
 def with_others(made: Any, exact: Any, moved: Any, nudged: Change) -> Any:
@@ -114,7 +166,7 @@ def with_others(made: Any, exact: Any, moved: Any, nudged: Change) -> Any:
         return type(made)(with_others(*each, nudged) for each in zip(made, exact, moved, strict=True))
     if made.dtype != torch.float32 or exact.dtype != torch.float64 or exact.shape != made.shape:
         return made
-    is_exact = (made.double() == exact) | ~exact.isfinite() | ~moved.isfinite()
+    is_exact = (made.double() == exact) | exact.isinf() | ~moved.isfinite()
     # A sum that is zero has either sign, by the order of what it is of.
     zero = torch.zeros_like(made).copysign((nudged(torch.ones_like(exact)) - 1).float())
     return made.where(is_exact, nudged(moved).float()).where(made != 0, zero)
@@ -128,6 +180,9 @@ def holds_single(made: Any) -> bool:
         return made.dtype == torch.float32 and made.layout == torch.strided
     return type(made) in (tuple, list) and any(map(holds_single, made))
 
+
+SHARE = 128
+"""One element of so many may be decided otherwise by a quotient that is exact, and not so on a GPU."""
 
 FIRST = 12
 """After so many calls that explain nothing of a wrong result no more are made: where two roundings have to go apart, as those of a scale and of what is divided by it, one call in four has them so."""
@@ -158,6 +213,10 @@ def either_way(
         is_open |= ~close(other[name], plain, allowed) & close(made, other[name], allowed)
         if not (is_wrong & ~is_open).any() or (turn == FIRST and not is_open.any()):
             break
+    left = is_wrong & ~is_open
+    if device != "cpu" and 0 < int(left.sum()) <= max(1, left.numel() // SHARE):
+        for other in references(declaration, case, judged.given, device, flows, all_quotients=True):
+            is_open |= left & close(made, other[name], allowed)
     if not is_open.any():
         return None
     return replace(judged, made={**judged.made, name: plain.where(is_open, made)})

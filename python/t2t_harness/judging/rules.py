@@ -7,10 +7,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, elementwise, probe_coarse, probe_scaled
-from t2t_harness.judging import comparing, exponents, oracle, otherwise, pointing, rounding, tolerance, undefined
+from t2t_harness.judging import (
+    comparing,
+    exponents,
+    oracle,
+    otherwise,
+    pointing,
+    rounding,
+    sequence,
+    tolerance,
+    undefined,
+)
 from t2t_harness.judging.trial import Trial
 
 if TYPE_CHECKING:
@@ -88,6 +99,15 @@ def beside_nan(
     return found if found is not None and found.passed else None
 
 
+def where_it_counts(
+    trial: Trial, case: cases.Case, name: str, judged: comparing.Judged, right: oracle.Reference
+) -> tolerance.Comparison | None:
+    """Returns the comparison of what does not depend on what a reference in Python makes of a comparison with NaN. None where the result is wrong by that, too."""
+    known = undefined.decided_by_nan(trial.declaration, case, judged, name, right, trial.device)
+    found = None if known is None else compared(trial, case, name, known, right)
+    return found if found is not None and found.passed else None
+
+
 def either_way(
     trial: Trial, case: cases.Case, name: str, judged: comparing.Judged, right: oracle.Reference
 ) -> tolerance.Comparison | None:
@@ -96,6 +116,18 @@ def either_way(
     either = rounding.either_way(trial.declaration, case, name, judged, wide, trial.device)
     found = None if either is None else compared(trial, case, name, either, right)
     return found if found is not None and found.passed else None
+
+
+def in_sequence(
+    trial: Trial, case: cases.Case, name: str, judged: comparing.Judged, right: oracle.Reference
+) -> tolerance.Comparison | None:
+    """Returns the comparison with what torch makes where it adds up long sums term by term. None where the result is wrong by that, too."""
+    plain = sequence.reference(trial.declaration, case, judged.given, trial.device)
+    if plain is None or name not in plain or plain[name].shape != right.plain[name].shape:
+        return None
+    other = replace(right, plain={**right.plain, name: plain[name]})
+    found = compared(trial, case, name, replace(judged, right=other.plain), other)
+    return found if found.passed else None
 
 
 def weighed(
@@ -112,7 +144,7 @@ def weighed(
         return None
     wide = None if right.oracle is None else right.oracle.get(name)
     expected = judged.right[name] if wide is None else wide
-    allowed = exponents.scale_of(expected) * (min(worth, exponents.MOST) / tolerance.SLACK)
+    allowed = exponents.scale_of(expected) * (worth / tolerance.SLACK)
     loose = allowed.expand(expected.shape) + slack.get(name, 0.0) if worth <= exponents.MOST else slack.get(name)
     found = compared(trial, case, name, judged, right, {} if loose is None else {name: loose})
     if not found.passed and worth > exponents.MOST:

@@ -59,12 +59,11 @@ def known(
         return None
     try:
         one, low, high = (
-            oracle.reference(declaration, case, _numbered(judged.given, number), device)
-            for number in (lambda _: NUMBER, lambda dtype: -_large(dtype), _large)
+            oracle.reference(declaration, case, _numbered(judged.given, number), device) for number in NUMBERS
         )
         anything = where & one.plain[name].isnan()
         # An infinity hides a larger number, as it does in a maximum, and no NaN.
-        least, most = (one.float() if one.dtype.itemsize == 1 else one for one in (low.plain[name], high.plain[name]))
+        least, most = _narrow(low.plain[name]), _narrow(high.plain[name])
         same = where & (least == most) & most.isfinite()
     except (oracle.Refused, KeyError):
         return None
@@ -77,9 +76,63 @@ def known(
     return _but(replace(judged, right=number.plain), name, anything), number
 
 
+def decided_by_nan(
+    declaration: Declaration,
+    case: cases.Case,
+    judged: comparing.Judged,
+    name: str,
+    right: oracle.Reference,
+    device: str,
+) -> comparing.Judged | None:
+    """Returns `judged` where the result `name` of an edge counts as right wherever the reference, written in Python, has a number that depends on what stands for a NaN of the inputs: it has compared a NaN with something, which nobody asked it to. None where that leaves all as it is, or the reference raises.
+
+    Where what does not count is NaN, any result is right there: the reference reads it. Elsewhere a NaN is, and any integer; not of booleans, nor where the reference asks for NaN by name.
+    """
+    plain, made = right.plain[name], judged.made[name]
+    if case.kind != "edge" or not declaration.get("reference") or made.shape != plain.shape:
+        return None
+    is_hidden = case.values in probe_hidden.SHOWN
+    if _has_no_nan(judged.given) or (not is_hidden and asks_for_nan(declaration)):
+        return None
+    where = ~_narrow(plain).isnan()
+    if not is_hidden and plain.dtype.is_floating_point:
+        where &= _narrow(made).isnan()
+    if not where.any() or (not is_hidden and str(plain.dtype) == "torch.bool"):
+        return None
+    depends = where & False
+    try:
+        for number in NUMBERS:
+            other = oracle.reference(declaration, case, _numbered(judged.given, number), device).plain[name]
+            depends |= where & (_narrow(other) != _narrow(plain))
+    except (oracle.Refused, KeyError):
+        return None
+    return _but(judged, name, depends) if depends.any() else None
+
+
+def asks_for_nan(declaration: Declaration) -> bool:
+    """Tells whether the code of the op's reference asks which numbers are NaN, or finite, or writes one."""
+    return reference_code.writes_nan(declaration) or not ASKING.isdisjoint(reference_code.names_called(declaration))
+
+
+ASKING = frozenset(
+    "isnan isfinite isinf isposinf isneginf nan_to_num nan_to_num_ nansum nanmean nanmedian nanquantile fmax fmin".split()
+)
+"""What asks for NaN, or is defined beside it, by name."""
+
+
+def _has_no_nan(given: Mapping[str, torch.Tensor]) -> bool:
+    floating = (value for value in given.values() if value.dtype.is_floating_point)
+    return not any(bool(_narrow(value).isnan().any()) for value in floating)
+
+
+def _narrow(value: torch.Tensor) -> torch.Tensor:
+    """Returns a tensor of float8 as one of float32, of whose numbers torch answers more; any other as it is."""
+    return value.float() if value.dtype.is_floating_point and value.dtype.itemsize == 1 else value
+
+
 def _is_finite(given: Mapping[str, torch.Tensor]) -> bool:
     floating = (value for value in given.values() if value.dtype.is_floating_point)
-    return all(bool((value.float() if value.dtype.itemsize == 1 else value).isfinite().all()) for value in floating)
+    return all(bool(_narrow(value).isfinite().all()) for value in floating)
 
 
 def _but(judged: comparing.Judged, name: str, where: torch.Tensor) -> comparing.Judged:
@@ -94,6 +147,10 @@ def _large(dtype: torch.dtype) -> float:
     import torch
 
     return math.sqrt(torch.finfo(dtype).max)
+
+
+NUMBERS: tuple[Callable[[torch.dtype], float], ...] = (lambda _: NUMBER, lambda dtype: -_large(dtype), _large)
+"""What stands for a NaN, by its type, one after the other."""
 
 
 def _numbered(given: Mapping[str, torch.Tensor], number: Callable[[torch.dtype], float]) -> dict[str, torch.Tensor]:

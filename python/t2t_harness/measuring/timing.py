@@ -96,7 +96,7 @@ def changed_input(declaration: Declaration, dtype: str) -> str | None:
     """Returns the input whose elements change from call to call: the first with random floating values, none of float8, that the op does not mutate. None where there is none."""
     for given in declared.tensors(declaration):
         name = str(given["name"])
-        is_left_alone = not {name, name.split(".")[0]} & set(declared.changed(declaration))
+        is_left_alone = name not in declared.changed(declaration)
         is_plain = (given["dtype"] or dtype) in cases.FLOATING
         if is_plain and cases.random_floats(given, dtype) and is_left_alone:
             return name
@@ -105,11 +105,6 @@ def changed_input(declaration: Declaration, dtype: str) -> str | None:
 
 ROLLED = ("constant", "distinct", "normal", "ones", "permutation", "randint", "uniform", "unique_between")
 """Kinds of `init` that hold of the same values at other places."""
-
-
-def named(given: Mapping[str, torch.Tensor], names: Sequence[str]) -> list[str]:
-    """Returns those of the inputs `given` that `names` has, or of whose list it has the name."""
-    return [name for name in given if {name, name.split(".")[0]} & set(names)]
 
 
 def rolled(declaration: Declaration) -> set[str]:
@@ -156,9 +151,9 @@ class Buffers:
         self.given, self.device = given, device
         self.originals = {name: value.clone() for name, value in given.items()}
         self.run, self.seed, self.changes = 0, 0, 0
-        self.mutated = named(given, declaration["mutates"])
+        self.mutated = [name for name in given if name in declaration["mutates"]]
         """The inputs that are results, too."""
-        self.restored = named(given, declared.changed(declaration))
+        self.restored = [name for name in given if name in declared.changed(declaration)]
         """Those that have their values again before each call."""
         self.rolled = rolled(declaration)
         self.ignored = declared.ignored(declaration)

@@ -24,7 +24,7 @@ def is_timed(which: str, declaration: Declaration, name: str, given: Mapping[str
         return which != passes.FORWARD
     if which == passes.BACKWARD:
         return False
-    changed = {f"after.{one}" for one in given if {one, one.split(".")[0]} & set(declaration["mutates"])}
+    changed = {f"after.{one}" for one in given if one in declaration["mutates"]}
     return name in changed or name.isdecimal()
 
 

@@ -20,6 +20,7 @@ from t2t_harness.judging import (
     comparing,
     conversions,
     evidence,
+    exponents,
     findings,
     following,
     lint,
@@ -28,6 +29,7 @@ from t2t_harness.judging import (
     references,
     rules,
     tolerance,
+    undefined,
 )
 from t2t_harness.judging.finding import Finding
 from t2t_harness.judging.trial import Trial, blank_row, fill, unfit
@@ -171,9 +173,11 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
     if has_undefined(trial, case, given, right):
         row |= {"verdict": "dropped", "reason": "the reference turns into an integer what none holds"}
         return
-    if case.kind == "edge" and (ill := ill_conditioned(trial.declaration, right)) is not None:
-        row |= {"verdict": "dropped", "reason": ill}
+    ill = ill_conditioned(trial.declaration, right) if case.kind == "edge" else {}
+    if ill and not all(name.startswith(undefined.GRADIENTS) for name in ill):
+        row |= {"verdict": "dropped", "reason": next(iter(ill.values()))}
         return
+    right = replace(right, ill=frozenset(ill))
     # As a class is constructed its weights may be ones and zeros, with which the right result is what is wrong elsewhere.
     if not seeds.is_random(trial.declaration) and (not case.is_probe or case.weights):
         with spans.work(trial.device):
@@ -189,6 +193,12 @@ def judge_case(trial: Trial, case: cases.Case, position: int) -> None:
         if finding is not None and finding.class_ == "dtype" and case.dtypes is not None:
             # Who takes two types for one says so by the type of the result.
             row |= {"verdict": "dropped", "reason": f"the wrapper refuses it: {finding.message}"}
+        elif (
+            finding is not None
+            and finding.class_ in LOST
+            and exponents.are_lost(trial.declaration, case, given, trial.device)
+        ):
+            row |= {"verdict": "dropped", "reason": "the last bits of its exponents are worth more than its results"}
         elif finding is not None and is_open and finding.class_ in findings.ELSEWHERE:
             # What ops.yaml does not declare may be left to torch.
             row |= {"verdict": "dropped", "reason": f"not by the kernel: {finding.message}"}
@@ -214,6 +224,9 @@ def is_finite(right: oracle.Reference) -> bool:
     return all(bool(value.isfinite().all()) for value in made)
 
 
+LOST = ("mismatch", "nan")
+"""Classes of what last bits may be the cause of."""
+
 ILL_CONDITIONED = ("offset", "level", "cancelling")
 """Values at which results depend on the last bits of the inputs."""
 
@@ -224,13 +237,13 @@ def tell_of(trial: Trial, case: cases.Case, given: Mapping[str, torch.Tensor]) -
         trial.given = naming.given(case, given, called_with.kwargs_of(trial.declaration, case))
 
 
-def ill_conditioned(declaration: Declaration, right: oracle.Reference) -> str | None:
-    """Returns why torch's results are no measure, or None."""
+def ill_conditioned(declaration: Declaration, right: oracle.Reference) -> dict[str, str]:
+    """Returns the results of torch's that are no measure, by name, with the reason."""
     if right.oracle is None:
-        return None
+        return {}
     asked = {name: value for name, value in right.plain.items() if not comparing.is_ignored(declaration, name)}
-    reasons = (tolerance.torch_is_ill_conditioned(value, right.oracle[name]) for name, value in asked.items())
-    return next((reason for reason in reasons if reason is not None), None)
+    reasons = {name: tolerance.torch_is_ill_conditioned(value, right.oracle[name]) for name, value in asked.items()}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
 
 
 def absent(trial: Trial, case: cases.Case, row: CaseRow) -> None:
@@ -304,7 +317,7 @@ def settle(trial: Trial, case: cases.Case, row: CaseRow, finding: Finding | None
 def lint_case(trial: Trial, case: cases.Case, given: Mapping[str, torch.Tensor], right: oracle.Reference) -> None:
     """Shows the case the mutants of its right results."""
     for name, expected in right.plain.items():
-        if comparing.is_ignored(trial.declaration, name) or module_state.is_of_module(name):
+        if comparing.is_ignored(trial.declaration, name) or module_state.is_of_module(name) or name in right.ill:
             # What a module counts may be one, or zero, in any case.
             continue
         is_beyond = beyond_tf32(trial, case, name)

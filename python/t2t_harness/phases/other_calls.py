@@ -30,7 +30,7 @@ def as_given(
     """Returns `call`, before which each time the inputs that it changes, those that `mutates` names, have the values that they have now."""
     import torch
 
-    changed = {name: value for name, value in given.items() if {name, name.split(".")[0]} & set(mutates)}
+    changed = {name: value for name, value in given.items() if name in mutates}
     values = {name: value.detach().clone() for name, value in changed.items()}
 
     def again() -> object:

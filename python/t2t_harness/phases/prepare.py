@@ -44,16 +44,20 @@ def hook_cases(declaration: Declaration, root: str, scratch: Path) -> list[cases
     """Returns the cases that the op's `cases.py` makes, their inputs stored below `scratch`.
 
     The file defines `cases(spec, generator)`: `spec` is the declaration, `generator` a seeded CPU generator, and each
-    case any object with `name`, `inputs` (name → CPU tensor, in declared order) and, if it likes, `kwargs`. Raises what
-    the file raises, and ValueError for a case of another form.
+    case any object with `name`, `inputs` (name → CPU tensor, in declared order) and, if it likes, `kwargs`. A file that only
+    says what must hold of a random op needs none. Raises what the file raises, and ValueError for a case of another form.
     """
     file = str(declaration["cases"])
     finder.install_finder(root)
     reference = declaration.get("reference")
     loading.refuse_variants([file, None if reference is None else reference["file"]])
-    made = loading.load_file(root, file).cases(
-        json.loads(json.dumps(declaration)), declared_inputs.generator_of(declaration["name"], "hook")
-    )
+    module, told = loading.load_file(root, file), declaration.get("random")
+    if not hasattr(module, "cases"):
+        if told is not None and told["kind"] == "judged":
+            # It says what must hold, and has no inputs of its own.
+            return []
+        raise ValueError("it has no function `cases(spec, generator)`, which yields cases with `name` and `inputs`")
+    made = module.cases(json.loads(json.dumps(declaration)), declared_inputs.generator_of(declaration["name"], "hook"))
     if not isinstance(made, Iterable):
         raise ValueError("`cases` returns no cases")
     return [stored(declaration, position, case, scratch) for position, case in enumerate(made)]

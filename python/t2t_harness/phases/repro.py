@@ -93,7 +93,8 @@ def written(request: ReproRequest, case: cases.Case) -> dict[str, str]:
     dense = {name: stored(value) for name, value in tensors.items()}
     save_file(dense, str(scratch / TENSORS))
     how = compared(declaration, case, right) | {
-        name: ("first" if found.is_first else "pointed", None, found.dim, 0.0, 0.0) for name, found in places.items()
+        name: ("first" if found.is_first else "pointed", None, found.dim, 0.0, 0.0, None)
+        for name, found in places.items()
     }
     (scratch / SCRIPT).write_text(script(request, case, given, right, flowing, how), encoding="utf-8")
     files = {SCRIPT: SCRIPT, TENSORS: TENSORS}
@@ -140,19 +141,19 @@ def around(
 
 
 def compared(declaration: Declaration, case: cases.Case, right: oracle.Reference) -> dict[str, tuple[object, ...]]:
-    """Returns for each result how it is compared: the word, what indices are of, an input by name or a result by position, along which dim, and the absolute and relative tolerance."""
+    """Returns for each result how it is compared: the word, what indices are of, an input by name or a result by position, along which dim, the absolute and relative tolerance, and what torch has where any value is right."""
     named = [one["name"] for one in declaration.get("outputs") or ()]
     found: dict[str, tuple[object, ...]] = {}
     for name in right.plain:
         how = comparing.output(declaration, name)
         if probe_corners.is_corner(case):
-            found[name] = (corners.RULE if corners.is_gradient(name) else "ignore", None, None, 0.0, 0.0)
+            found[name] = (corners.RULE if corners.is_gradient(name) else "ignore", None, None, 0.0, 0.0, None)
             continue
         of = str(named.index(how["of"])) if how["of"] in named else how["of"]
         dim = how["dim"] if how["dim"] is None or isinstance(how["dim"], int) else tuple(how["dim"])
         wide = None if right.oracle is None else right.oracle.get(name)
         allowed = comparing.allowed_of(declaration, case.dtype, name, right.plain[name], wide)
-        found[name] = (how["compare"], of, dim, *allowed)
+        found[name] = (how["compare"], of, dim, *allowed, how.get("unset"))
     return found
 
 
@@ -240,6 +241,7 @@ def script(
         told=told.replace("\\", "/").replace('"', "'"),
         interpret="" if request["lane"] == "cuda" else '\nos.environ["TRITON_INTERPRET"] = "1"',
         untimed="" if request["lane"] == "cuda" else repro_script.UNTIMED,
+        lacking="" if request["lane"] == "cuda" else repro_script.LACKING,
         root=json.dumps(str(request["root"])),
         module=json.dumps(variant.get("module") or loading.module_name(variant["file"])),
         entry=json.dumps(variant["entry"]),

@@ -32,6 +32,15 @@ autotuner.Autotuner._bench = lambda self, *args, **meta: [0.0]
 """
 """How a script does without the driver that Triton's autotuner asks for a timer (triton 3.6, `Autotuner.run`, which takes the first of the fastest)."""
 
+LACKING = """        except Exception as error:
+            import traceback
+
+            if "libdevice." not in "".join(traceback.format_exception(error)):
+                raise
+            sys.exit("Triton's own interpreter has no libdevice, which a check supplies: run this file on a device")
+"""
+"""How a script ends whose kernel calls what Triton's interpreter takes for None (triton 3.6, `triton.language.extra.libdevice`)."""
+
 CALLED = """        found = found if callable(found) else found.forward
 """
 
@@ -73,7 +82,7 @@ DEVICE = {device}
 NAMES = {results}
 # Those of the kernel's first launch.
 CONSTANTS = {constants}
-# How each result is compared: the word, what indices are of, along which dim, atol and rtol.
+# How each result is compared: the word, what indices are of, along which dim, atol and rtol, and what torch has where any value is right.
 COMPARED = {compared}
 stored = load_file(Path(__file__).parent / {tensors})
 
@@ -154,12 +163,12 @@ def in_order(value, how):
 
 def is_right(name, got, expected, results, inputs, stored):
     """Return which elements are right, as a check sees them."""
-    how, of, dim, atol, rtol = COMPARED[name]
+    how, of, dim, atol, rtol, _ = COMPARED[name]
     if how == "indices":
         ours, theirs = (inputs[of],) * 2 if of in inputs else (results[of], stored[f"expected.{{of}}"])
         mine, outside = picked(ours.detach().cpu(), got, dim)
         right, _ = picked(theirs.detach().cpu(), expected, dim)
-        atol, rtol = COMPARED[of][3:] if of in COMPARED else (0.0, 0.0)
+        atol, rtol = COMPARED[of][3:5] if of in COMPARED else (0.0, 0.0)
         is_same = torch.isclose(mine, right, rtol=rtol, atol=atol, equal_nan=True) & ~outside
         if isinstance(dim, int) and got.dim() == ours.dim():
             is_same &= ~named_twice(got, dim) | named_twice(expected, dim).any(dim=dim, keepdim=True)
@@ -232,6 +241,9 @@ def difference(name, results, inputs, stored, began):
         return [f"is {{got.dtype}}{{list(got.shape)}}, torch's is {{expected.dtype}}{{list(expected.shape)}}"]
     got, expected = in_order(got, COMPARED[name][0]), in_order(expected, COMPARED[name][0])
     right = is_right(name, got, expected, results, inputs, stored)
+    unset = COMPARED[name][5]
+    if unset is not None:
+        right = right | (expected != expected if unset == "nan" else expected == unset)
     if bool(right.all()):
         return []
     first = tuple((~right).nonzero()[0].tolist())
@@ -265,7 +277,7 @@ def main():
             result = {call}
         except SystemExit as error:
             raise RuntimeError(f"the kernel ended the process: exit({{error.code!r}})") from error
-    changed_inputs = [name for name, value in held.items() if not bytes_of(inputs[name].detach()).equal(value)]
+{lacking}    changed_inputs = [name for name, value in held.items() if not bytes_of(inputs[name].detach()).equal(value)]
     outputs = listed(result)
     results = {{str(position): value for position, value in enumerate(outputs)}}
     results.update({{{after_values}}})

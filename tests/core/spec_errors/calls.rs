@@ -163,6 +163,7 @@ ops:
       c: {compare: indices, of: inptu}
       d: {compare: exact, of: input, tolerances: {float32: [1, 1]}}
       e: {compare: indices, of: input, dim: [0, 1]}
+      f: {compare: rows, unset: -1}
 ";
     let expected = "\
 error: ops.yaml:7:10: unknown comparison `indexes`
@@ -200,6 +201,12 @@ error: ops.yaml:11:45: op `add`: the dims of output `e` are not the last ones
 11 |       e: {compare: indices, of: input, dim: [0, 1]}
    |                                             ^
 hint: write `[-2, -1]`, or one dim
+
+error: ops.yaml:12:33: op `add`: output `f` has `unset`, and nothing in its place
+   |
+12 |       f: {compare: rows, unset: -1}
+   |                                 ^
+hint: remove `unset`, or compare it as `close`, `exact` or `indices`
 ";
     refused(text, expected);
 }

@@ -74,6 +74,18 @@ fn a_changed_setting_changes_the_facts_of_the_phases_that_the_table_names() {
 }
 
 #[test]
+fn what_is_unset_is_a_number_or_nan_and_says_nothing_where_it_is_not_there() {
+    let of = |told: &str| {
+        let declaration = add(&format!("outputs: {{out: {{{told}}}}}")).declaration(Profile::Cuda);
+        declaration.facts(Phase::Check)["outputs"][0].clone()
+    };
+    assert_eq!(of("unset: nan")["unset"], "nan");
+    assert_eq!(of("compare: exact, unset: -1")["unset"], -1);
+    assert_eq!(of("unset: 0.5")["unset"], 0.5);
+    assert_eq!(of("compare: exact").get("unset"), None);
+}
+
+#[test]
 fn what_is_timed_keys_whatever_times_and_tunes_and_a_forward_pass_is_no_fact() {
     let of = |lines: &str| add(&format!("backward: true\n{lines}")).declaration(Profile::Cuda);
     let before = of("");

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -178,3 +179,13 @@ def test_one_before_the_first_byte_of_an_empty_tensor_is_outside() -> None:
     before = np.array([2**64 - 4], dtype=np.uint64)
     lanes = known.outside(before, np.array([True]), 4)
     assert lanes is not None and lanes.all()
+
+
+def test_a_place_before_an_empty_tensor_is_before_it_and_one_far_away_is_far() -> None:
+    """Returns nothing. An empty tensor is at address 0, before which addresses are the largest ones."""
+    known = bounds.Bounds(kernel="kernel", spans={0: (0, "x")})
+    lanes = np.ones(1, dtype=bool)
+    before = np.array([(1 << 64) - 8], dtype=np.uint64)
+    told = "`kernel` writes 4 bytes outside of its tensors, "
+    assert known.told(before, lanes, 4, "writes") == f"{told}the first 8 bytes before the beginning of `x`"
+    assert known.told(np.array([1 << 50], dtype=np.uint64), lanes, 4, "writes") == f"{told}far from all of them"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -254,3 +255,15 @@ def test_an_absolute_tolerance_shrinks_with_a_small_result_but_not_below_what_to
     # Torch itself is off by a thousandth: what is left of numbers that cancel.
     off = right + 2e-6
     assert judged(off - 8e-6, off, wide) and not judged(off - 8e-6, right, wide)
+
+
+@pytest.mark.parametrize("shape", [[1], [], [1, 1]], ids=["a list of one", "a number", "a matrix of one"])
+def test_a_scale_of_all_elements_has_halves(tmp_path: Path, shape: list[int | str]) -> None:
+    op = of_scales(tmp_path)
+    op["inputs"][1] = tensor("scale", shape, init={"kind": "uniform", "low": 0.05, "high": 0.3})
+    (case,) = probe_scaled.halves(op)
+    assert case.name == "edge/halves[x,scale]/float32"
+    given = inputs.make_inputs(op, case)
+    assert list(given["scale"].shape) == shape
+    assert math.log2(given["scale"].item()).is_integer() and 0.05 <= given["scale"].item() <= 0.3
+    assert set((given["x"] / given["scale"].reshape(()) % 1).flatten().tolist()) == {0.5}

@@ -113,7 +113,7 @@ def test_comparisons_tables_and_matches_are_read(tmp_path: Path) -> None:
     assert arguments_compared.compared(given, "kind", "x") == ["y", "z"]
     assert arguments_compared.compared(given, "kind", 5) == []
     assert arguments_compared.compared(given, "mode", None) == ["a", "b"]
-    assert arguments_compared.compared(given, "cap", None) == [arguments_compared.SOME]
+    assert arguments_compared.compared(given, "cap", None) == [*arguments_compared.SOME]
     assert arguments_compared.compared(given | {"reference": None}, "size", 3) == []
 
 

@@ -6,9 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from checks import declared, require_passed, require_rejected, tensor
 
-KERNEL = """
+from t2t_harness.cases.cases import Case
+from t2t_harness.judging import exponents
+
+FORMULA = """
 @triton.jit
 def kernel(x_ptr, out_ptr, N, sm, sn, BLOCK: tl.constexpr):
     row = tl.program_id(0)
@@ -20,7 +24,9 @@ def kernel(x_ptr, out_ptr, N, sm, sn, BLOCK: tl.constexpr):
     largest = cols == tl.argmax(x, 0)
     out = tl.where(largest & (tl.abs(most) > 2e4) & (row == 2), out * 0.9, out)
     tl.store(out_ptr + row * N + cols, out, mask=cols < N)
+"""
 
+WRAPPER = """
 
 def wrapper(x, dim=-1):
     if x.dim() != 2 or dim not in (1, -1):
@@ -30,6 +36,8 @@ def wrapper(x, dim=-1):
         kernel[(x.shape[0],)](x, out, x.shape[1], *x.stride(), BLOCK=triton.next_power_of_2(x.shape[1]))
     return out
 """
+
+KERNEL = FORMULA + WRAPPER
 
 
 def softmax() -> dict[str, Any]:
@@ -71,18 +79,39 @@ def kernel(x_ptr, out_ptr, N, sm, sn, BLOCK: tl.constexpr):
     out = tl.where((tl.max(tl.abs(x), 0) > 2e4) & (row == 2) & (cols == 1), out * 1.0, out)
     tl.store(out_ptr + row * N + cols, out, mask=cols < N)
 
-
-def wrapper(x, dim=-1):
-    if x.dim() != 2 or dim not in (1, -1):
-        raise NotImplementedError("rows of a matrix alone")
-    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    if out.numel():
-        kernel[(x.shape[0],)](x, out, x.shape[1], *x.stride(), BLOCK=triton.next_power_of_2(x.shape[1]))
-    return out
 """
 
 
 def test_one_of_a_sum_may_not(tmp_path: Path) -> None:
     """Returns nothing: without exponentials the last bits of large values are worth no more than those of others."""
     op = declared("torch.cumsum", [tensor("x", ["M", "N"])], {"M": 24, "N": 40}, kwargs={"dim": -1})
-    require_rejected(tmp_path, op, SUM, "out * 1.0", "out * 0.9")
+    kernel = SUM + WRAPPER
+    require_passed(tmp_path / "right", op, kernel)
+    require_rejected(tmp_path / "wrong", op, kernel, "out * 1.0", "out * 0.9")
+
+
+REFERENCE = '''"""Functions with exponentials."""
+
+import torch
+
+
+def gated(x, y):
+    return x / (1 + torch.exp(-y))
+
+
+def weighed(x, y):
+    e = torch.exp((x - x.amax(-1, keepdim=True)) / 2)
+    return e / e.sum(-1, keepdim=True) + (y - 1)
+'''
+
+
+@pytest.mark.parametrize(("name", "most"), [("gated", 0.0), ("weighed", 8.0)])
+def test_exponents_are_those_of_what_is_summed_up(tmp_path: Path, name: str, most: float) -> None:
+    """Returns nothing. An exponential without a sum is rounded as any element, and a difference that becomes no exponent counts for nothing."""
+    (tmp_path / "reference.py").write_text(REFERENCE, encoding="utf-8")
+    reference = {"file": "reference.py", "name": name, "init": {}, "root": str(tmp_path)}
+    given = [tensor("x", ["M", "N"]), tensor("y", ["M", "N"])]
+    own = declared("", given, {"M": 2, "N": 2}, torch=None, reference=reference)
+    case = Case("edge/large/float32", "edge", "float32", {"M": 2, "N": 2}, values="large")
+    values = {"x": torch.tensor([[8.0, 1.0], [2.0, 3.0]]), "y": torch.full((2, 2), 50.0)}
+    assert exponents.worth(own, case, "0", values, "cpu") == most * exponents.LAST_BIT

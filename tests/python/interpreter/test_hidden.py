@@ -370,3 +370,76 @@ def test_where_no_row_of_a_paged_cache_lies_there_may_be_anything(tmp_path: Path
     require_passed(tmp_path / "right", op, kernel)
     reading = "keys = tl.load(where, mask=(at < PLACES)[:, None] & (dims < D)[None, :], other=0.0)"
     require_rejected(tmp_path / "wrong", op, kernel, "# HERE", reading)
+
+
+COMPARED = '''"""Functions that decide something by a comparison with what may be NaN."""
+
+import torch
+
+
+def scaled(x, s):
+    return torch.where(s.unsqueeze(1) > 0, x / s.unsqueeze(1), 0.0)
+
+
+def place(x, ids):
+    return torch.where(x > 0, x, 0.0).argmax(-1) + ids
+
+
+def positive(x, s):
+    return x > s.unsqueeze(1)
+'''
+
+
+CHECKED = """import torch
+
+
+def scaled(x, s):
+    s = torch.nan_to_num(s)
+    return torch.where(s.unsqueeze(1) > 0, x / s.unsqueeze(1), 0.0)
+"""
+
+
+def decided(
+    folder: Path, name: str, given: dict[str, torch.Tensor], made: torch.Tensor, code: str = COMPARED, **more: Any
+) -> Any:
+    """Returns where a result of an edge counts as right by a reference that compares with NaN; None where that changes nothing."""
+    (folder / "reference.py").write_text(code, encoding="utf-8")
+    reference = {"file": "reference.py", "name": name, "init": {}, "root": str(folder)}
+    second = tensor("ids", ["M"], dtype="int64", init=UP_TO) if "ids" in given else tensor("s", ["M"])
+    own = declared("", [tensor("x", SHAPE), second], {"M": 6, "N": 40}, torch=None, reference=reference)
+    case = Case("edge/special/float32", "edge", "float32", {"M": 3, "N": 2}, **{"values": "special", **more})
+    right = oracle.reference(own, case, given)
+    judged = comparing.Judged(given, right.plain, {"0": made})
+    found = undefined.decided_by_nan(own, case, judged, "0", right, "cpu")
+    return None if found is None else found.made["0"] == right.plain["0"]
+
+
+UP_TO = {"kind": "randint", "low": 0, "high": "N"}
+
+
+def test_a_nan_may_spread_where_a_reference_compares_with_it(tmp_path: Path) -> None:
+    x, s = torch.ones(3, 2), torch.tensor([NAN, 2.0, -1.0])
+    spread = torch.tensor([[NAN, NAN], [NAN, 0.5], [0.0, 0.0]])
+    assert decided(tmp_path, "scaled", {"x": x, "s": s}, spread).tolist() == [[True, True], [False, True], [True, True]]
+    # A number is wrong there, and a NaN where the reference asks for NaN by name.
+    number = torch.tensor([[3.0, 3.0], [0.5, 0.5], [0.0, 0.0]])
+    assert decided(tmp_path, "scaled", {"x": x, "s": s}, number) is None
+    assert decided(tmp_path, "scaled", {"x": x, "s": s}, spread, CHECKED) is None
+    # Flags say what they say, and declared cases hold what is declared.
+    flags = torch.tensor([[True, True], [False, False], [True, True]])
+    assert decided(tmp_path, "positive", {"x": x, "s": s}, flags) is None
+    assert decided(tmp_path, "scaled", {"x": x, "s": s.nan_to_num(nan=1.0)}, spread) is None
+
+
+def test_integers_may_be_any_where_a_nan_decides(tmp_path: Path) -> None:
+    x, ids = torch.tensor([[NAN, 1.0], [2.0, 1.0], [1.0, 2.0]]), torch.zeros(3, dtype=torch.int64)
+    made = torch.tensor([0, 1, 1])
+    assert decided(tmp_path, "place", {"x": x, "ids": ids}, made).tolist() == [True, False, True]
+
+
+def test_what_the_reference_reads_of_hidden_values_is_not_asked(tmp_path: Path) -> None:
+    """Returns nothing. An index below a dim may be taken for a length: what lies behind it counts, and the reference reads it."""
+    x, ids = torch.tensor([[3.0, NAN], [2.0, 1.0], [1.0, 2.0]]), torch.zeros(3, dtype=torch.int64)
+    made = torch.tensor([1, 0, 0])
+    found = decided(tmp_path, "place", {"x": x, "ids": ids}, made, values="hidden-behind")
+    assert found.tolist() == [True, True, False]

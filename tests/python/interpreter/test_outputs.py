@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
-from checks import check, declared, tensor, verdict
+import torch
+from checks import WRONG, check, declared, require_passed, require_rejected, tensor, verdict
+
+from t2t_harness.judging import unset
 
 ROWS = {"M": 8, "N": 16}
 
@@ -277,3 +281,69 @@ def test_small_results_of_a_wider_type_are_held_to_their_size(wrong: str, class_
     op = declared("", [tensor("x", ["M", "N"])], ROWS, torch=None, reference=reference, dtypes=["bfloat16"])
     op["edges"] = edges
     assert verdict(tmp_path / "check", op, SCALE.format(wrong=wrong))[0] == class_
+
+
+PADDED = '''"""Sines of the rows that count, and the places of those that are positive, in front."""
+
+import torch
+
+
+def padded(x, lengths):
+    live = torch.arange(x.shape[1], device=x.device)[None, :] < lengths[:, None]
+    count = (live & (x > 0)).int().cumsum(1)
+    return torch.where(live, torch.sin(x), torch.nan), torch.where(live, count, -1).int()
+'''
+
+PADDED_KERNEL = """
+@triton.jit
+def kernel(x, lengths, out, counts, S, sm, sn, sl, BLOCK: tl.constexpr):
+    row, at = tl.program_id(0), tl.arange(0, BLOCK)
+    live = at < tl.load(lengths + row * sl)
+    value = tl.load(x + row * sm + at * sn, mask=live, other=0.0)
+    tl.store(out + row * S + at, tl.sin(value), mask=live)
+    tl.store(counts + row * S + at, tl.cumsum((value > 0).to(tl.int32), 0), mask=live)
+
+
+def wrapper(x, lengths):
+    out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+    counts = torch.empty(x.shape, dtype=torch.int32, device=x.device)
+    if out.numel():
+        block = triton.next_power_of_2(x.shape[1])
+        kernel[(x.shape[0],)](x, lengths, out, counts, x.shape[1], *x.stride(), lengths.stride(0), BLOCK=block)
+    return out, counts
+"""
+
+
+def padded(folder: Path, *told: object) -> dict[str, Any]:
+    """Returns the op, of whose two outputs nothing is asked where torch has what is `told`."""
+    (folder / "reference.py").write_text(PADDED, encoding="utf-8")
+    reference = {"file": "reference.py", "name": "padded", "init": {}, "root": str(folder)}
+    lengths = tensor("lengths", ["M"], dtype="int32", init={"kind": "randint", "low": 0, "high": "N+1"})
+    outputs = [
+        output(name, how) if one is None else output(name, how, unset=one)
+        for name, how, one in zip(("out", "counts"), ("close", "exact"), told, strict=True)
+    ]
+    given = [tensor("x", ["M", "N"]), lengths]
+    return declared("", given, {"M": 5, "N": 24}, torch=None, reference=reference, outputs=outputs)
+
+
+def test_what_is_unset_may_be_anything_and_nothing_else_may(tmp_path: Path) -> None:
+    """Returns nothing. What the kernel does not write differs from run to run."""
+    require_passed(tmp_path / "honest", padded(tmp_path, "nan", -1), PADDED_KERNEL)
+    for told in (("nan", None), (None, -1), ("nan", -2)):
+        class_, _ = verdict(tmp_path / str(told), padded(tmp_path, *told), PADDED_KERNEL)
+        assert class_ in WRONG, told
+    for written, instead in (
+        ("at < tl.load", "at + 1 < tl.load"),
+        ("tl.sin(value)", "tl.cos(value)"),
+        ("value > 0", "value >= 1"),
+    ):
+        require_rejected(tmp_path / instead, padded(tmp_path, "nan", -1), PADDED_KERNEL, written, instead)
+
+
+def test_a_number_that_is_unset_is_that_of_the_results_type() -> None:
+    how: Any = {"unset": 0.1}
+    assert unset.places(how, torch.tensor([0.1, 0.2])).tolist() == [True, False]
+    assert unset.places(how, torch.tensor([0.1, 0.2], dtype=torch.float16)).tolist() == [True, False]
+    assert unset.places({"unset": "nan"}, torch.tensor([1, 2])) is None
+    assert unset.places({}, torch.tensor([math.nan])) is None
