@@ -40,8 +40,8 @@ INPUTS = 2
 """So many inputs are far below zero, or minus infinity, each in a case of its own."""
 
 
-def raised(declaration: Declaration) -> Iterator[Case]:
-    """Yields the cases of an op of exponentials that is not known to work element by element. They take no other's place."""
+def of_exponentials(declaration: Declaration) -> Iterator[Case]:
+    """Yields the raised, sunk and void cases of an op of exponentials that is not known to work element by element. They take no other's place."""
     if not is_exponential(declaration):
         return
     small, names = probing.tiny(declaration), probing.of_values(declaration)

@@ -201,7 +201,7 @@ def cases_of(request: VariantRequest, known: Sequence[Case]) -> list[Case]:
         *probe_alone.alone(declaration, limit),
         *probe_coarse.coarse(declaration, others),
         *probe_hidden.hidden(declaration),
-        *probe_raised.raised(declaration),
+        *probe_raised.of_exponentials(declaration),
         *probe_scaled.halves(declaration),
         *probe_eights.every(declaration),
         *probe_classes.classes(request),

@@ -151,8 +151,8 @@ def test_exponentials_overflow_where_nothing_is_subtracted(tmp_path: Path) -> No
     own = op(tmp_path, "scores")
     require_passed(tmp_path / "honest", own, KERNEL)
     require_rejected(tmp_path / "careless", own, KERNEL, "z - tl.max(z, 0)", "z")
-    assert [case.name for case in probe_raised.raised(own)] == [
+    assert [case.name for case in probe_raised.of_exponentials(own)] == [
         f"edge/{name}/float32" for name in ("raised", "sunk[x]", "void[x]", "sunk[w]", "void[w]")
     ]
-    assert not list(probe_raised.raised(declared("torch.exp", [tensor("input", ["N"])], {"N": 24})))
-    assert not list(probe_raised.raised({**op(tmp_path), "random": {"kind": "judged"}}))
+    assert not list(probe_raised.of_exponentials(declared("torch.exp", [tensor("input", ["N"])], {"N": 24})))
+    assert not list(probe_raised.of_exponentials({**op(tmp_path), "random": {"kind": "judged"}}))
