@@ -197,6 +197,9 @@ fn introduce(arguments: &AdoptArguments, found: &AdoptedEntry) {
     for (name, value) in &found.kwargs {
         streams::say(&format!("  `{name}` of the op is {value}"));
     }
+    for name in &found.mutates {
+        streams::say(&format!("  `{name}` is changed in place: what it holds afterwards is judged"));
+    }
 }
 
 /// Says how the check ended beyond what the build said: which edges fail, and how to leave them out; what nothing was asked of.

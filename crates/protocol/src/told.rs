@@ -125,6 +125,8 @@ pub struct AdoptedEntry {
     pub call: Option<String>,
     /// Pairs of the wrapper's parameter and the op's argument.
     pub mapped: Vec<[String; 2]>,
+    /// The inputs that the reference changes.
+    pub mutates: Vec<String>,
 }
 
 /// A tensor as ops.yaml is to say it.

@@ -12,7 +12,7 @@ use crate::Spec;
 /// The sizes of an op with so many free dims, two apart, which the built-in ones suit: small, medium, large, for every dim.
 const SIZES: [(usize, [u64; 3]); 3] = [(1, [1 << 16, 1 << 20, 1 << 24]), (3, [128, 256, 512]), (4, [16, 32, 64])];
 
-/// Returns the text of an op's entry, its key without indentation. Of `fields`, `torch` or `reference`, `inputs` and `kwargs` are written; null ones are left out,
+/// Returns the text of an op's entry, its key without indentation. Of `fields`, `torch` or `reference`, `inputs`, `kwargs` and `mutates` are written; null ones are left out,
 /// as are those of the variant.
 #[must_use]
 pub fn text(op: &str, fields: &Value, variant: &[(&str, &Value)]) -> String {
@@ -26,6 +26,9 @@ pub fn text(op: &str, fields: &Value, variant: &[(&str, &Value)]) -> String {
     let _ = writeln!(text, "  inputs: {{{}}}", inputs.join(", "));
     if fields["kwargs"].as_object().is_some_and(|kwargs| !kwargs.is_empty()) {
         let _ = writeln!(text, "  kwargs: {}", flow(&fields["kwargs"]));
+    }
+    if fields["mutates"].as_array().is_some_and(|names| !names.is_empty()) {
+        let _ = writeln!(text, "  mutates: {}", flow(&fields["mutates"]));
     }
     if let Some(sizes) = sizes(&fields["inputs"]) {
         let _ = writeln!(text, "  bench: {{sizes: {sizes}}}");
@@ -155,10 +158,10 @@ mod tests {
             "softmax:\n  torch: torch.softmax\n  inputs: {input: [M, N], bias: [N]}\n  kwargs: {dim: -1}\n  variants:\n    - {name: v1, path: lib/x.py, call: \"entry(input, dim)\"}\n"
         );
         let places = json!([{"name": "x", "shape": ["N"], "dtype": "int64", "init": {"randint": [0, "N"]}}]);
-        let one = json!({"torch": null, "reference": "a.py::f", "inputs": places, "kwargs": {}});
+        let one = json!({"torch": null, "reference": "a.py::f", "inputs": places, "kwargs": {}, "mutates": ["x"]});
         assert_eq!(
             text("f", &one, &[("name", &name)]),
-            "f:\n  reference: a.py::f\n  inputs: {x: {shape: [N], dtype: int64, init: {randint: [0, N]}}}\n  bench: {sizes: {small: 65536, medium: 1048576, large: 16777216}}\n  variants:\n    - {name: v1}\n"
+            "f:\n  reference: a.py::f\n  inputs: {x: {shape: [N], dtype: int64, init: {randint: [0, N]}}}\n  mutates: [x]\n  bench: {sizes: {small: 65536, medium: 1048576, large: 16777216}}\n  variants:\n    - {name: v1}\n"
         );
     }
 

@@ -64,6 +64,8 @@ class AdoptedEntry(TypedDict):
     """The other arguments."""
     mapped: list[list[str]]
     """Pairs of the wrapper's parameter and the op's argument."""
+    mutates: list[str]
+    """The inputs that the reference changes."""
     reference: str | None
     """What stands in its place, as `FILE::NAME`."""
     torch: str | None

@@ -9,16 +9,19 @@ import ast
 import contextlib
 import importlib.util
 import logging
-import re
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, cast
 
 from t2t_harness.op import declaration as declared
 from t2t_harness.op import operation, results, valueless
-from t2t_harness.phases.arranged import Unclear, alias_of, arranged
-from t2t_harness.sources import signatures
+from t2t_harness.phases import likely, trial_calls
+from t2t_harness.phases.arranged import Unclear, alias_of, arranged, meanings
+from t2t_harness.phases.likely import GUESSES, WEIGHT, Tried
+from t2t_harness.phases.trial_calls import LENGTHS, Taken
+from t2t_harness.sources import signatures, usage
 from t2t_harness.sources.signatures import Parameter, Wrapper
 
 if TYPE_CHECKING:
@@ -29,34 +32,11 @@ if TYPE_CHECKING:
         Declaration,
         Documents,
         Json,
-        Length,
         Reply,
     )
 
 HOMES = ("torch.nn.functional", "torch", "torch.special", "torch.linalg", "torch.fft")
 """Where a name without a dot is looked for, as in ops.yaml."""
-
-GUESSES: Mapping[str, Json] = {
-    "dim": -1,
-    "axis": -1,
-    "normalized_shape": ["N"],
-    "p": 0.5,
-    "k": 4,
-    "chunks": 2,
-    "eps": 1e-6,
-    "num_groups": 4,
-}
-"""What an argument without a default is tried with."""
-
-
-class Tried(TypedDict, total=False):
-    """A tensor that a call is tried with."""
-
-    shape: list[Length]
-    dtype: str
-    init: dict[str, Json]
-    """As ops.yaml writes it."""
-
 
 SHAPES: tuple[tuple[tuple[str | int, ...], ...], ...] = (
     (("M", "N"),) * 8,
@@ -82,11 +62,6 @@ INDICES: Mapping[str, Mapping[str, Tried]] = {
 }
 """Inputs that hold places, by the last part of the op's name: what torch says of them without values does not show it."""
 
-WEIGHT = re.compile(r"[wbg]|(.*_)?(weight|bias|gamma|beta|scale)s?", re.IGNORECASE)
-"""Names of tensors that have a value for each place of the last dim."""
-
-LENGTHS = {"M": 8, "N": 16, "K": 12, "B": 2, "H": 4, "S": 24, "C": 6, "W": 20, "V": 40}
-
 
 def adopt(request: AdoptRequest) -> Reply:
     """Returns the reply with the document `entry`: what ops.yaml is to say, and how arguments were mapped; or with `unclear`, and a hint.
@@ -106,7 +81,8 @@ def entry_for(request: AdoptRequest) -> AdoptedEntry:
     wrapper = wrapper_of(request)
     op = op_of(request)
     parameters = signatures.of_op(operation_of(op), op["torch"], lambda name: alias_of(name, wrapper) is not None)
-    inputs, kwargs = accepted(op, parameters, wrapper)
+    taken = searched(op, parameters, wrapper, request)
+    inputs, kwargs = accepted(op, parameters, wrapper) if taken is None else (taken.call.inputs, taken.call.kwargs)
     call, mapped = arranged(wrapper, inputs, kwargs)
     return {
         "torch": op["torch"],
@@ -116,7 +92,27 @@ def entry_for(request: AdoptRequest) -> AdoptedEntry:
         "entry": wrapper.entry,
         "call": call,
         "mapped": mapped,
+        "mutates": [] if taken is None else taken.changed,
     }
+
+
+def searched(op: Declaration, parameters: list[Parameter], wrapper: Wrapper, request: AdoptRequest) -> Taken | None:
+    """Returns the likeliest call that a reference takes; None of a torch function, and where there is none."""
+    if request.get("reference") is None:
+        return None
+    file, _, name = str(request["reference"]).partition("::")
+    source, _ = source_of({**request, "file": file})
+    own, (theirs, _) = usage.of_function(source, name), source_of(request)
+    wrapped = usage.of_function(theirs, wrapper.entry)
+    tensors, others = chosen(parameters, wrapper)
+    wanted = [one for one in parameters if one in tensors or one in others]
+    numbers = {one.name for one in wrapper.parameters if one.is_number}
+    wanted = [replace(one, is_number=one.is_number or one.name in numbers) for one in wanted]
+    meant = {
+        own_name: given for given, own_name in meanings(wrapper, dict.fromkeys(one.name for one in wanted), {}).items()
+    }
+    uses = {one.name: usage.joined(own.get(one.name), wrapped.get(meant.get(one.name, "")), meant) for one in wanted}
+    return trial_calls.first(op, likely.calls(wanted, uses))
 
 
 def input_of(name: str, told: Tried) -> AdoptedInput:
@@ -315,6 +311,8 @@ def refused(
         }
         result = operation.call(function, trial, given, declared.bind_kwargs(kwargs, lengths))
         made = [one for one in results.listed(result) if isinstance(one, torch.Tensor)]
+        if not made and op["torch"] is None:
+            raise ValueError("it returns no tensor")
         if made and max(one.dim() for one in made) < least:
             raise ValueError(f"the result has fewer than {least} dims")
 

@@ -231,11 +231,11 @@ def gated(x):
 
 
 def grouped(x, groups: int):
-    return x.view(groups, -1)
+    return x.view(groups, 7, 11, -1)
 
 
 def typed(x, groups):
-    return x.view(int(groups), -1)
+    return x.view(int(groups), 7, 11, -1)
 
 
 def heads(q, k, v, scale: float):
@@ -263,9 +263,9 @@ def of_reference(tmp_path: Path, name: str, parameters: str) -> dict[str, Any]:
     [
         ("rms", "x, w, eps=1e-6", {"x": MN, "w": ["N"]}),
         ("added", "x, residual, norm_weight", {"x": MN, "residual": MN, "norm_weight": ["N"]}),
-        ("product", "x, w", {"x": ["M", "K"], "w": ["K", "N"]}),
-        ("routed", "x, weight, k=4", {"x": ["M", "K"], "weight": ["N", "K"]}),
-        ("distances", "a, b", {"a": ["M", "K"], "b": ["N", "K"]}),
+        ("product", "x, w", {"x": MN, "w": ["N", "K"]}),
+        ("routed", "x, weight, k=4", {"x": MN, "weight": ["K", "N"]}),
+        ("distances", "a, b", {"a": MN, "b": ["K", "N"]}),
         ("both", "a, b", {"a": MN, "b": MN}),
         ("plain", "x, y", {"x": MN, "y": MN}),
         ("gated", "x", {"x": ["M", "2*N"]}),

@@ -1,0 +1,282 @@
+"""Entries that `t2t adopt` writes for references of kinds that kernel libraries have: their shapes, what holds places, what is changed in place."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "python"))
+
+from t2t_harness.phases import adopt, trial_calls
+from t2t_harness.phases.arranged import Unclear
+from t2t_harness.sources import usage
+
+REFERENCE = '''"""References in the manner of kernel libraries."""
+
+import torch
+import torch.nn.functional as F
+
+
+def append(cache, new, slots):
+    cache[slots] = new
+
+
+def through_data(state, x):
+    state.data.mul_(0.5).add_(x)
+
+
+def rotate(x, cos, sin):
+    a, b = x.chunk(2, dim=-1)
+    c, s = cos[None, :, None, :], sin[None, :, None, :]
+    return torch.cat((a * c - b * s, b * c + a * s), -1)
+
+
+def looked_up(ids, table):
+    return table[ids]
+
+
+def loss(logits, target, ignore_index):
+    return F.cross_entropy(logits, target, ignore_index=ignore_index, reduction="none")
+
+
+def pooled(x, offsets):
+    lengths = offsets[1:] - offsets[:-1]
+    rows = torch.repeat_interleave(torch.arange(lengths.numel()), lengths)
+    return torch.zeros(lengths.numel(), x.shape[1]).index_add(0, rows, x)
+
+
+def counted(x, segment, num_segments):
+    return torch.zeros(num_segments, x.shape[1]).index_add(0, segment, x)
+
+
+def gated(gates, c):
+    i, f, g = gates.chunk(3, -1)
+    return f.sigmoid() * c + i.sigmoid() * g.tanh()
+
+
+def experts(logits, k, renormalize):
+    weights, ids = logits.softmax(-1).topk(k, -1)
+    if renormalize:
+        weights = weights / weights.sum(-1, keepdim=True)
+    return weights, ids
+
+
+def grouped(x, group_size):
+    rows = x.view(x.shape[0], -1, group_size)
+    return rows / rows.abs().amax(-1, keepdim=True)
+
+
+def hadamard(x):
+    return x.view(x.shape[0], -1, 64).flip(-1).reshape(x.shape)
+
+
+def selected(x, mask):
+    return torch.where(mask, x, 0.0)
+
+
+def unpacked(packed, scale):
+    low, high = packed & 15, (packed >> 4) & 15
+    return torch.stack((low, high), -1).flatten(-2) * scale[:, None]
+
+
+def scan(x, decay, start):
+    """A recurrence over time.
+
+    x: (B, T, D), the input
+    decay (Tensor): a factor in [0, 1], of shape [B, T, D]
+    start: (B, D)
+    """
+    out, state = [], start
+    for at in range(x.shape[1]):
+        state = state * decay[:, at] + x[:, at]
+        out.append(state)
+    return torch.stack(out, 1)
+
+
+def attention(q, k, v, scale):
+    B, H, S, D = q.shape
+    return torch.softmax(q @ k.transpose(2, 3) * scale, -1) @ v
+
+
+def linear(x, weight):
+    return x @ weight.T
+
+
+def nothing(x):
+    print("nothing is returned")
+
+
+def words(x, mode):
+    return {"twice": 2 * x}[mode]
+'''
+
+INT = {"dtype": "int64"}
+
+
+def entry(folder: Path, name: str, wrapper: str = "", parameters: str | None = None) -> dict[str, Any]:
+    """Returns the entry of one of the references, for a wrapper of the same parameters."""
+    (folder / "reference.py").write_text(REFERENCE, encoding="utf-8")
+    given = parameters or next(
+        line.split("(", 1)[1].removesuffix("):") for line in REFERENCE.splitlines() if line.startswith(f"def {name}(")
+    )
+    (folder / "kernel.py").write_text(f"def {name}({given}):\n    {wrapper or 'pass'}\n", encoding="utf-8")
+    request = {"root": str(folder), "name": name, "what": "kernel.py", "file": "kernel.py", "module": None}
+    asked: Any = {**request, "entry": None, "torch": None, "reference": f"reference.py::{name}"}
+    found: Any = adopt.entry_for(asked)
+    return {**found, "inputs": {one.pop("name"): one for one in found["inputs"]}}
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs"),
+    [
+        ("looked_up", {"ids": {"shape": ["M"], **INT, "init": {"randint": [0, "M"]}}, "table": {"shape": ["M", "N"]}}),
+        ("gated", {"gates": {"shape": ["M", "3*N"]}, "c": {"shape": ["M", "N"]}}),
+        ("hadamard", {"x": {"shape": ["M", "64*N"]}}),
+        ("linear", {"x": {"shape": ["M", "N"]}, "weight": {"shape": ["K", "N"]}}),
+        (
+            "rotate",
+            {
+                "x": {"shape": ["B", "H", "S", "2*D"]},
+                "cos": {"shape": ["H", "D"]},
+                "sin": {"shape": ["H", "D"]},
+            },
+        ),
+        (
+            "scan",
+            {
+                "x": {"shape": ["B", "T", "D"]},
+                "decay": {"shape": ["B", "T", "D"]},
+                "start": {"shape": ["B", "D"]},
+            },
+        ),
+        (
+            "pooled",
+            {
+                "x": {"shape": ["M", "N"]},
+                "offsets": {"shape": ["G+1"], "dtype": "int32", "init": {"offsets": "M"}},
+            },
+        ),
+        (
+            "selected",
+            {"x": {"shape": ["M", "N"]}, "mask": {"shape": ["M", "N"], "dtype": "bool", "init": {"mask": 0.5}}},
+        ),
+        (
+            "unpacked",
+            {
+                "packed": {"shape": ["M", "N"], "dtype": "int32", "init": {"randint": [0, 2147483647]}},
+                "scale": {"shape": ["M"]},
+            },
+        ),
+    ],
+)
+def test_shapes_and_dtypes_are_those_that_the_code_shows(tmp_path: Path, name: str, inputs: dict[str, Any]) -> None:
+    found = entry(tmp_path, name)
+    assert found["inputs"] == inputs
+    assert (found["kwargs"], found["mutates"]) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("name", "kwargs", "inputs"),
+    [
+        ("experts", {"k": 4, "renormalize": True}, {"logits": {"shape": ["M", "N"]}}),
+        ("grouped", {"group_size": 4}, {"x": {"shape": ["M", "4*N"]}}),
+        (
+            "loss",
+            {"ignore_index": -100},
+            {"logits": {"shape": ["M", "N"]}, "target": {"shape": ["M"], **INT, "init": {"randint": [0, "N"]}}},
+        ),
+        (
+            "counted",
+            {"num_segments": 4},
+            {"x": {"shape": ["M", "N"]}, "segment": {"shape": ["M"], **INT, "init": {"randint": [0, 4]}}},
+        ),
+    ],
+)
+def test_numbers_and_flags_are_arguments(
+    tmp_path: Path, name: str, kwargs: dict[str, Any], inputs: dict[str, Any]
+) -> None:
+    found = entry(tmp_path, name)
+    assert (found["kwargs"], found["inputs"]) == (kwargs, inputs)
+
+
+def test_what_a_reference_changes_in_place_is_named(tmp_path: Path) -> None:
+    found = entry(tmp_path, "append")
+    assert found["mutates"] == ["cache"]
+    # Twice at one place would be in no order.
+    assert found["inputs"]["slots"]["init"] == {"unique": [0, found["inputs"]["cache"]["shape"][0]]}
+    assert entry(tmp_path, "through_data")["mutates"] == ["state"]
+
+
+def test_the_code_of_the_wrapper_tells_what_that_of_the_reference_does_not(tmp_path: Path) -> None:
+    assert entry(tmp_path, "selected")["inputs"]["x"]["shape"] == ["M", "N"]
+    found = entry(tmp_path, "selected", "batch, heads, rows = values.shape", "values, mask")
+    assert found["inputs"]["x"]["shape"] == ["batch", "heads", "rows"]
+    assert found["call"] == "entry(x, mask)"
+
+
+def test_dims_that_a_wrapper_names_are_apart(tmp_path: Path) -> None:
+    found = entry(tmp_path, "attention", "B, H, T, D = k.shape\n    B, H, T, D = v.shape")
+    shapes = {name: one["shape"] for name, one in found["inputs"].items()}
+    keys = ["B", "H", "T", "D"]
+    assert (shapes, found["kwargs"]) == ({"q": ["B", "H", "S", "D"], "k": keys, "v": keys}, {"scale": 0.5})
+
+
+@pytest.mark.parametrize("name", ["nothing", "words"])
+def test_a_reference_that_takes_no_call_is_said_to_be_unclear(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Unclear, match="no shapes were found"):
+        entry(tmp_path, name)
+
+
+def test_no_search_is_endless(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial_calls, "MOST", 3)
+    asked = []
+    monkeypatch.setattr(trial_calls, "outcome", lambda *given: asked.append(given) or {}[0])
+    with pytest.raises(Unclear):
+        entry(tmp_path, "rotate")
+    assert len(asked) == 3
+
+
+def test_words_and_annotations_give_dims() -> None:
+    source = """
+def f(x, y, z: Float[Tensor, "b s d"], n, w):
+    '''Returns nothing.
+
+    x (torch.Tensor): values, of shape [M, K]
+    `y`: (N,)
+    n: (optional) how many
+    '''
+    # w: (K, x) is no shape, since x is an argument
+    return x[n]
+"""
+    uses = usage.of_function(source, "f")
+    assert {name: use.dims for name, use in uses.items()} == {
+        "x": ["M", "K"],
+        "y": ["N"],
+        "z": ["b", "s", "d"],
+        "n": None,
+        "w": None,
+    }
+    assert usage.of_function("def f(:", "f") == usage.of_function(source, "g") == {}
+
+
+def test_names_are_followed_as_far_as_their_shapes_stay() -> None:
+    source = """
+class F:
+    def forward(self, x, y, idx, gate):
+        own = x.float().contiguous()
+        rows, columns = own.shape
+        x = x.view(-1)
+        (length,) = x.shape
+        first, second = idx[:, 0], idx[:, 1]
+        z = y[first.clamp(min=0)] + y[..., 1]
+        y[second // 4, 2] = z
+        a, b, c = gate.unbind(-1)
+        return y.transpose(1, 2), y.size(0)
+"""
+    uses = usage.of_function(source, "F")
+    assert uses["x"].dims == ["rows", "columns"]
+    assert (uses["idx"].places, uses["idx"].fixed, uses["idx"].is_written_at) == ([("y", 0)] * 2, {1: 2}, True)
+    assert (uses["y"].least, uses["gate"].fixed) == (3, {-1: 3})
