@@ -80,7 +80,8 @@ def first(op: Declaration, calls: Iterable[Call]) -> Taken | None:
             taken = outcome(function, op, call, lengths_of(call))
             if best is None:
                 left, until = min(left, FURTHER), min(until, time.monotonic() + SECONDS / 8)
-            best = taken if taken.is_better(best) else best
+            if taken.is_better(best) and (best is None or _holds(function, op, call)):
+                best = taken
     if best is None or function is None:
         return None
     return replace(best, call=multiples(function, op, best.call))
@@ -92,17 +93,21 @@ def ranks(call: Call) -> list[tuple[str, int | list[Length]]]:
 
 
 def apart(call: Call) -> int:
-    """Returns how many lengths of a call's tensors may differ."""
-    return len({length for one in call.inputs.values() for length in one["shape"] if isinstance(length, str)})
+    """Returns how many lengths of a call's tensors may differ: `2*N` is none beside `N`."""
+    return len({name for one in call.inputs.values() for length in one["shape"] for name in WORD.findall(str(length))})
 
 
-def lengths_of(call: Call, odd: str | None = None) -> dict[str, int]:
-    """Returns a length for each dim of a call; an odd one for `odd`."""
+def lengths_of(call: Call, odd: str | None = None, *, is_turned: bool = False) -> dict[str, int]:
+    """Returns a length for each dim of a call; an odd one for `odd`. Turned, what was the shortest is the longest, but for the last dim of the first input."""
     texts = [*(str(length) for one in call.inputs.values() for length in one["shape"])]
     texts += [str(one["init"]) for one in call.inputs.values() if "init" in one]
     names = dict.fromkeys(name for text in texts for name in WORD.findall(text))
     spare = iter(OTHERS)
     lengths = {name: LENGTHS.get(name) or next(spare) for name in names}
+    if is_turned:
+        lengths = dict(
+            zip(sorted(lengths, key=lengths.__getitem__), sorted(lengths.values(), reverse=True), strict=True)
+        )
     shapes = [one["shape"] for one in call.inputs.values() if "dtype" not in one]
     if shapes and shapes[0] and shapes[0][-1] in lengths:
         lengths[str(shapes[0][-1])] = LAST
@@ -123,6 +128,11 @@ def multiples(function: operation.Function, op: Declaration, call: Call) -> Call
                 call = other
                 break
     return call
+
+
+def _holds(function: operation.Function, op: Declaration, call: Call) -> bool:
+    """Tells whether the op takes a call whichever dim is longer: a loop over one reads as far in another, and takes any that is longer."""
+    return _is_taken(function, op, call, lengths_of(call, is_turned=True))
 
 
 def _is_taken(function: operation.Function, op: Declaration, call: Call, lengths: Mapping[str, int]) -> bool:

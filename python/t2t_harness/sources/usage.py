@@ -195,6 +195,10 @@ class _Reader(ast.NodeVisitor):
                 self.derived.pop(name, None)
                 if self.known[name] is None and len(meant) == 1:
                     self.derived[name] = meant[0]
+            case ast.Tuple(elts=names), _:
+                # What several names are bound to at once is no longer what one of them was.
+                for name in names:
+                    self.known[ast.unparse(name)] = None
             case ast.Subscript(), _:
                 self.visit(target)
 

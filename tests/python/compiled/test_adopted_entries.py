@@ -96,6 +96,14 @@ def scan(x, decay, start):
     return torch.stack(out, 1)
 
 
+def looped(a, b):
+    state, out = torch.zeros_like(a[:, 0]), []
+    for at in range(a.shape[1]):
+        state = a[:, at] * state + b[:, at]
+        out.append(state)
+    return torch.stack(out, 1)
+
+
 def attention(q, k, v, scale):
     B, H, S, D = q.shape
     return torch.softmax(q @ k.transpose(2, 3) * scale, -1) @ v
@@ -135,6 +143,7 @@ def entry(folder: Path, name: str, wrapper: str = "", parameters: str | None = N
         ("looked_up", {"ids": {"shape": ["M"], **INT, "init": {"randint": [0, "M"]}}, "table": {"shape": ["M", "N"]}}),
         ("gated", {"gates": {"shape": ["M", "3*N"]}, "c": {"shape": ["M", "N"]}}),
         ("hadamard", {"x": {"shape": ["M", "64*N"]}}),
+        ("looped", {"a": {"shape": ["M", "N"]}, "b": {"shape": ["M", "N"]}}),
         ("linear", {"x": {"shape": ["M", "N"]}, "weight": {"shape": ["K", "N"]}}),
         (
             "rotate",
