@@ -184,9 +184,12 @@ fn what_the_check_leaves_open_is_told_with_what_to_write() {
     workspace.write("lib/scale.py", SCALE);
     workspace.write("lib/plain.py", SCALED);
     let ran = adopt(&workspace, &["lib/scale.py::_scaled", "--as", "scaled", "--reference", "lib/plain.py::scaled"]);
-    assert!(workspace.read("ops.yaml").contains("    inputs: {x: [M, N], weight: [N]}\n"), "{}", ran.told);
+    let inputs = "    inputs: {x: [M, N], weight: [N], bias: {shape: [N], optional: true}}\n";
+    assert!(workspace.read("ops.yaml").contains(inputs), "{}", ran.told);
+    // The kernel takes a bias and leaves it out.
+    assert_eq!(ran.code, Some(1), "{}", ran.told);
     for said in [
-        "\nno case gives `bias`, `shift`, `out`, which the entry leaves at their defaults; a tensor goes under `inputs`, as in `bias: {shape: [N], optional: true}`, another argument under `kwargs`; `shift` under `kwargs`, with another value; to try `out`, which only the kernel takes, name a reference that takes it, too\n",
+        "\nno case gives `shift`, `out`, which the entry leaves at their defaults; `shift` under `kwargs`, with another value; to try `out`, which only the kernel takes, name a reference that takes it, too\n",
         "\ngradients are not compared, and `Scale` has a backward pass: `backward: true` under the op compares them\n",
     ] {
         assert!(ran.told.contains(said), "no `{said}` in\n{}", ran.told);

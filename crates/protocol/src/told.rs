@@ -145,4 +145,8 @@ pub struct AdoptedInput {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "schema", schemars(with = "BTreeMap<String, Value>"))]
     pub init: Option<BTreeMap<String, Value>>,
+    /// Whether the op and the wrapper are called without it, too: there only where they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "schema", schemars(with = "bool"))]
+    pub optional: Option<bool>,
 }

@@ -40,10 +40,12 @@ pub fn text(op: &str, fields: &Value, variant: &[(&str, &Value)]) -> String {
 /// Returns an input; one that is a shape and nothing else is written as one.
 fn input(input: &Value) -> String {
     let name = input["name"].as_str().unwrap_or_default();
-    let written = if input["dtype"].is_null() && input["init"].is_null() {
+    let others = ["dtype", "init", "optional"];
+    let written = if others.iter().all(|key| input[key].is_null()) {
         flow(&input["shape"])
     } else {
-        entries(&["shape", "dtype", "init"].map(|key| (key, &input[key])))
+        let more = others.map(|key| (key, &input[key]));
+        entries(&[("shape", &input["shape"])].into_iter().chain(more).collect::<Vec<_>>())
     };
     format!("{name}: {written}")
 }

@@ -82,6 +82,8 @@ class AdoptedInput(TypedDict):
     """How its values are drawn, as ops.yaml writes it, where they are not by default."""
     name: str
     """The argument's name."""
+    optional: NotRequired[bool]
+    """Whether the op and the wrapper are called without it, too: there only where they are."""
     shape: list[Length]
     """Its shape."""
 

@@ -1,6 +1,6 @@
 """Makes the entry of ops.yaml for a wrapper, from the wrapper's source and the op's signature.
 
-Wrappers are read and never imported: what they would run is for a check. Whether a call of the op fits is asked of the op itself, on tensors without values.
+Wrappers are read and never imported: what they would run is for a check. Whether a call of the op fits is asked of the op itself: of a torch function on tensors without values, of a reference on small ones with values.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from t2t_harness.op import declaration as declared
 from t2t_harness.op import operation, results, valueless
 from t2t_harness.phases import likely, trial_calls
 from t2t_harness.phases.arranged import Unclear, alias_of, arranged, meanings
-from t2t_harness.phases.likely import GUESSES, WEIGHT, Tried
+from t2t_harness.phases.likely import GUESSES, WEIGHT, Call, Tried
 from t2t_harness.phases.trial_calls import LENGTHS, Taken
-from t2t_harness.sources import signatures, usage
+from t2t_harness.sources import signatures, usage, use
 from t2t_harness.sources.signatures import Parameter, Wrapper
 
 if TYPE_CHECKING:
@@ -84,6 +84,10 @@ def entry_for(request: AdoptRequest) -> AdoptedEntry:
     taken = searched(op, parameters, wrapper, request)
     inputs, kwargs = accepted(op, parameters, wrapper) if taken is None else (taken.call.inputs, taken.call.kwargs)
     call, mapped = arranged(wrapper, inputs, kwargs)
+    changed = [] if taken is None else taken.changed
+    absent = [name for name in may_be_absent(parameters, wrapper, mapped) if name in inputs and name not in changed]
+    for name in trial_calls.spare(op, Call(inputs, kwargs), absent) if absent else ():
+        inputs[name] = {**inputs[name], "optional": True}
     return {
         "torch": op["torch"],
         "reference": request.get("reference"),
@@ -92,7 +96,7 @@ def entry_for(request: AdoptRequest) -> AdoptedEntry:
         "entry": wrapper.entry,
         "call": call,
         "mapped": mapped,
-        "mutates": [] if taken is None else taken.changed,
+        "mutates": changed,
     }
 
 
@@ -105,14 +109,32 @@ def searched(op: Declaration, parameters: list[Parameter], wrapper: Wrapper, req
     own, (theirs, _) = usage.of_function(source, name), source_of(request)
     wrapped = usage.of_function(theirs, wrapper.entry)
     tensors, others = chosen(parameters, wrapper)
-    wanted = [one for one in parameters if one in tensors or one in others]
+    told = {one.name: (own.get(one.name), wrapped.get(alias_of(one.name, wrapper) or "")) for one in parameters}
+    may_be_given = [
+        one.name
+        for one in parameters
+        if likely.is_absent(one)
+        and (WEIGHT.fullmatch(one.name) or any(use and use.is_tensor for use in told[one.name]))
+    ]
+    wanted = [
+        one
+        for one in parameters
+        if one in tensors or one in others or (one.name in may_be_given and alias_of(one.name, wrapper) is not None)
+    ]
     numbers = {one.name for one in wrapper.parameters if one.is_number}
     wanted = [replace(one, is_number=one.is_number or one.name in numbers) for one in wanted]
     meant = {
         own_name: given for given, own_name in meanings(wrapper, dict.fromkeys(one.name for one in wanted), {}).items()
     }
-    uses = {one.name: usage.joined(own.get(one.name), wrapped.get(meant.get(one.name, "")), meant) for one in wanted}
+    uses = {one.name: use.joined(own.get(one.name), wrapped.get(meant.get(one.name, "")), meant) for one in wanted}
     return trial_calls.first(op, likely.calls(wanted, uses))
+
+
+def may_be_absent(parameters: list[Parameter], wrapper: Wrapper, mapped: list[list[str]]) -> list[str]:
+    """Returns the op's arguments that are None by default, for the op and for the wrapper."""
+    by_default = {one.name for one in wrapper.parameters if likely.is_absent(one)}
+    own = {meant: name for name, meant in mapped}
+    return [one.name for one in parameters if likely.is_absent(one) and own.get(one.name) in by_default]
 
 
 def input_of(name: str, told: Tried) -> AdoptedInput:

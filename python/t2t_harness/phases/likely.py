@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
 from t2t_harness.phases import nearby
-from t2t_harness.sources.usage import Use
+from t2t_harness.sources.use import Use
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Json, Length
@@ -26,6 +26,7 @@ class Tried(TypedDict, total=False):
     dtype: str
     init: dict[str, Json]
     """As ops.yaml writes it."""
+    optional: bool
 
 
 GUESSES: Mapping[str, Json] = {
@@ -94,6 +95,23 @@ FLAGS = re.compile(
 COUNTED = re.compile(r"(num|n)_.+|.*_(classes|experts|segments|bins|rows|nodes)|bins", re.IGNORECASE)
 """Names of numbers that say how many places there are."""
 
+SCALES = re.compile(r"(.*_)?scales?(_.*)?|s[xw]", re.IGNORECASE)
+"""Names of what quantized values are multiplied by."""
+
+QUANTIZED = re.compile(r".+_(q|u?int[48]|fp8|float8|quant|quantized|packed)|[xw]q|q[xw]|q_?weight", re.IGNORECASE)
+"""Names of quantized values; `q` alone is a query."""
+
+FLOAT8 = re.compile(r".*(fp8|float8).*", re.IGNORECASE)
+"""Those of eight bits with a point."""
+
+RANGES: Mapping[str, tuple[int, int]] = {
+    "int8": (-127, 128),
+    "uint8": (0, 256),
+    "int32": (0, 2147483647),
+    "int64": (0, 2147483647),
+}
+"""What integers that are no places are drawn from."""
+
 UNBOUND = "V"
 """What bounds places in what is no argument: a dim of its own."""
 
@@ -114,8 +132,20 @@ Choice = tuple[float, "Tried | Number"]
 
 
 @dataclass(frozen=True)
+class Beside:
+    """What is known of a call whose other tensors are looked for."""
+
+    base: tuple[Length, ...]
+    """The shape of the tensor by which others go."""
+    is_data: bool
+    """Whether that has the name of data."""
+    is_scaled: bool
+    """Whether an argument is called a scale."""
+
+
+@dataclass(frozen=True)
 class Number:
-    """An argument that is no tensor."""
+    """An argument that is no tensor; it is left out where its value is None."""
 
     value: Json
 
@@ -130,7 +160,8 @@ def calls(parameters: Sequence[Parameter], uses: Mapping[str, Use]) -> Iterator[
     )
     for _, chosen in merged:
         inputs = {name: one for name, one in chosen.items() if not isinstance(one, Number)}
-        numbers = {name: one.value for name, one in chosen.items() if isinstance(one, Number)}
+        told_numbers = ((name, one.value) for name, one in chosen.items() if isinstance(one, Number))
+        numbers: dict[str, Json] = {name: value for name, value in told_numbers if value is not None}
         yield Call({name: resolved(name, inputs, numbers, uses) for name in inputs}, numbers)
 
 
@@ -154,7 +185,7 @@ def bases(uses: Mapping[str, Use], anchor: str | None) -> Iterator[tuple[float, 
 
 
 def lengths_in(dims: Sequence[str]) -> list[Length]:
-    """Returns dims as a shape: numbers as such, and a name for each that has none, or one that no dim of ops.yaml may have."""
+    """Returns dims as a shape: numbers as such, and a name for each that has none, or only underscores."""
     spare = iter("X Y Z U V W".split())
     return [int(one) if one.isdigit() else (next(spare) if one.strip("_") == "" else one) for one in dims]
 
@@ -165,13 +196,15 @@ def combined(
     """Yields what the arguments may be together where the anchor has this shape, by how unlikely they are."""
     known = [length for use in uses.values() for length in use.dims or () if not length.isdigit()]
     dims: list[Length] = [*dict.fromkeys([*known, *(length for length in base if isinstance(length, str))])]
+    is_scaled = any(SCALES.fullmatch(one.name) for one in parameters)
     choices: list[list[Choice]] = []
     for one in parameters:
         use = uses[one.name]
         if one.name == anchor:
-            choices.append([(0.0, {"shape": exactly([*base], use), **bits(use)})])
+            choices.append([(0.0, {"shape": exactly([*base], use), **typed(one.name, use, is_scaled=is_scaled)})])
             continue
-        found = sorted(choices_of(one, use, base, dims, is_data=anchor in DATA), key=lambda one: one[0])
+        beside = Beside(base, is_data=anchor in DATA, is_scaled=is_scaled)
+        found = sorted(choices_of(one, use, beside, dims), key=lambda one: one[0])
         if not found:
             return
         choices.append(found)
@@ -209,20 +242,26 @@ def is_named_number(name: str) -> bool:
 def is_index(name: str, use: Use) -> bool:
     """Tells whether an argument holds places, offsets or counts."""
     by_name = name not in GUESSES and any(pattern.fullmatch(name) for pattern in (OFFSETS, PLACES, COUNTS))
-    return bool(use.places) or use.is_offsets or (by_name and not use.is_number)
+    is_told = use.dtype in ("int32", "int64") and not use.is_bits
+    return bool(use.places) or use.is_offsets or is_told or (by_name and not use.is_number)
 
 
-def choices_of(
-    one: Parameter, use: Use, base: tuple[Length, ...], dims: list[Length], *, is_data: bool
-) -> Iterator[Choice]:
+def choices_of(one: Parameter, use: Use, beside: Beside, dims: list[Length]) -> Iterator[Choice]:
     """Yields what an argument may be, and how unlikely that is."""
     is_told, is_named = one.default is not None or one.is_number, is_named_number(one.name)
     if not is_told and (use.is_tensor or not use.is_number):
-        for cost, tensor in tensors(one.name, use, base, is_data=is_data):
+        for cost, tensor in tensors(one.name, use, beside):
             yield cost + (2.0 if is_named and not use.is_tensor else 0.0), tensor
     if is_told or not use.is_tensor:
         for cost, value in numbers(one, use, dims):
             yield cost + (0.0 if is_told or is_named or use.is_number else 2.0), Number(value)
+    if is_absent(one):
+        yield 2.5, Number(None)
+
+
+def is_absent(one: Parameter) -> bool:
+    """Tells whether an argument may be left out, and is None then."""
+    return one.has_default and one.default is None
 
 
 def numbers(one: Parameter, use: Use, dims: list[Length]) -> Iterator[tuple[float, Json]]:
@@ -243,32 +282,42 @@ def numbers(one: Parameter, use: Use, dims: list[Length]) -> Iterator[tuple[floa
         yield 0.0, 0.5
 
 
-def tensors(name: str, use: Use, base: tuple[Length, ...], *, is_data: bool) -> Iterator[tuple[float, Tried]]:
-    """Yields what a tensor may be beside one of the shape `base`."""
+def tensors(name: str, use: Use, beside: Beside) -> Iterator[tuple[float, Tried]]:
+    """Yields what a tensor may be beside the anchor."""
+    base = beside.base
     if use.is_offsets or OFFSETS.fullmatch(name):
         shape: list[Length] = ["G+1"] if use.dims is None else lengths_in(use.dims)
         for cost, total in ((0.0, base[0]), (0.2, nearby.fresh(base)[0])):
-            yield cost, Tried(shape=shape, dtype="int32", init={"offsets": total})
+            yield cost, Tried(shape=shape, dtype=use.dtype or "int32", init={"offsets": total})
         return
     more: Tried = {}
     if is_index(name, use):
         kind = "unique" if use.is_written_at else "randint"
-        shapes, more = nearby.places(base), {"dtype": "int64", "init": {kind: [0, UNBOUND]}}
-    elif use.is_mask or MASKS.fullmatch(name):
+        shapes, more = nearby.places(base), {"dtype": use.dtype or "int64", "init": {kind: [0, UNBOUND]}}
+    elif use.is_mask or use.dtype == "bool" or MASKS.fullmatch(name):
         shapes, more = nearby.related(base, is_weight=False), {"dtype": "bool", "init": {"mask": 0.5}}
     elif ROTARY.fullmatch(name):
         shapes = nearby.rotary(base)
     else:
-        shapes = nearby.related(base, is_weight=WEIGHT.fullmatch(name) is not None and (len(name) > 1 or is_data))
-        more = bits(use)
+        shapes = nearby.related(
+            base, is_weight=WEIGHT.fullmatch(name) is not None and (len(name) > 1 or beside.is_data)
+        )
+        more = typed(name, use, is_scaled=beside.is_scaled)
     for cost, near in shapes if use.dims is None else [(0.0, lengths_in(use.dims))]:
         if has_fitting_rank(near, use):
             yield cost, {"shape": exactly(near, use), **more}
 
 
-def bits(use: Use) -> Tried:
-    """Returns what a tensor is beyond its shape whose bits are looked at: one of integers."""
-    return {"dtype": "int32", "init": {"randint": [0, 2147483647]}} if use.is_bits else {}
+def typed(name: str, use: Use, *, is_scaled: bool) -> Tried:
+    """Returns what a tensor is beyond its shape where it does not follow the tested dtype: whose bits are looked at, of which the dtype is told, or which has the name of a quantized one, is made a float and has a scale beside it."""
+    dtype = use.dtype
+    if dtype is None and use.is_bits:
+        dtype = "int32" if use.is_wide else "uint8"
+    if dtype is None and is_scaled and use.is_widened and QUANTIZED.fullmatch(name):
+        dtype = "float8_e4m3fn" if FLOAT8.fullmatch(name) else "int8"
+    if dtype is None:
+        return {}
+    return {"dtype": dtype, "init": {"randint": [*RANGES[dtype]]}} if dtype in RANGES else {"dtype": dtype}
 
 
 def has_fitting_rank(shape: Sequence[Length], use: Use) -> bool:

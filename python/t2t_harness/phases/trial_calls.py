@@ -11,7 +11,7 @@ import math
 import re
 import time
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
@@ -85,6 +85,18 @@ def first(op: Declaration, calls: Iterable[Call]) -> Taken | None:
     if best is None or function is None:
         return None
     return replace(best, call=multiples(function, op, best.call))
+
+
+def spare(op: Declaration, call: Call, names: Sequence[str]) -> list[str]:
+    """Returns which of these inputs the op takes a call without; none where it does not take one without all of them."""
+    function = operation.ready(op, LENGTHS, "float32")
+
+    def is_taken(*absent: str) -> bool:
+        left = {name: one for name, one in call.inputs.items() if name not in absent}
+        return bool(left) and _is_taken(function, op, Call(left, call.kwargs), lengths_of(call))
+
+    found = [name for name in names if is_taken(name)]
+    return found if is_taken(*found) else []
 
 
 def ranks(call: Call) -> list[tuple[str, int | list[Length]]]:
@@ -179,13 +191,20 @@ def outcome(function: operation.Function, op: Declaration, call: Call, lengths: 
     changed = [
         name
         for name, one in given.items()
-        if one._version != before[name][0] or not torch.equal(one.nan_to_num(), before[name][1].nan_to_num())
+        if one._version != before[name][0] or not torch.equal(bytes_of(one), bytes_of(before[name][1]))
     ]
     returned = [one for one in results.listed(result) if isinstance(one, torch.Tensor)]
     if not changed and not returned:
         raise ValueError("it returns no tensor, and changes none")
     most = max((one.dim() for one in given.values()), default=0)
     return Taken(call, changed, len(given) > 1 and any(one.dim() > most for one in returned))
+
+
+def bytes_of(one: torch.Tensor) -> torch.Tensor:
+    """Returns what a tensor holds, a row of bytes: NaN is as it was where its bits are."""
+    import torch
+
+    return one.detach().reshape(-1).view(torch.uint8)
 
 
 def made(one: Tried, lengths: Mapping[str, int]) -> torch.Tensor:
@@ -210,4 +229,4 @@ def made(one: Tried, lengths: Mapping[str, int]) -> torch.Tensor:
         )
         spread = torch.arange(count) if kind == "unique" else places
         return (low + spread % max(high - low, 1)).view(shape).to(dtype)
-    return ((places % 31).to(dtype) / 31 + 0.1).view(shape)
+    return ((places % 31).float() / 31 + 0.1).view(shape).to(dtype)

@@ -82,6 +82,53 @@ def unpacked(packed, scale):
     return torch.stack((low, high), -1).flatten(-2) * scale[:, None]
 
 
+def shifted(packed, scale):
+    shifts = torch.arange(0, 32, 4)
+    return ((packed[..., None] >> shifts) & 15).flatten(-2) * scale[:, None]
+
+
+def product(x_q, w_q, scale):
+    return x_q.float() @ w_q.float().T * scale
+
+
+def told_dtypes(a, b, rows, keep):
+    """a: [M, K] int8, b: float8_e4m3fn [N, K]
+
+    rows: (M,) int32
+    keep: (M,), bool
+    """
+    return torch.where(keep[:, None], a.float() @ b.float().T, rows[:, None])
+
+
+def normed(x, weight=None, bias=None):
+    y = x / x.square().mean(-1, keepdim=True).sqrt()
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def weighted(x, weight=None):
+    return x * weight
+
+
+def _gathered(values, where):
+    return values[where]
+
+
+def _mixed(one, flag, *, where):
+    batch, rows, width = one.shape
+    return _gathered(one, where) if flag else one
+
+
+def through_helpers(table, ids, flag):
+    return _mixed(table, flag, where=ids)
+
+
+def bounded(x, bounds):
+    lengths = bounds.diff()
+    rows = torch.repeat_interleave(torch.arange(lengths.numel()), lengths)
+    return torch.zeros(lengths.numel(), x.shape[1]).index_add(0, rows, x)
+
+
 def scan(x, decay, start):
     """A recurrence over time.
 
@@ -175,8 +222,24 @@ def entry(folder: Path, name: str, wrapper: str = "", parameters: str | None = N
         (
             "unpacked",
             {
+                "packed": {"shape": ["M", "N"], "dtype": "uint8", "init": {"randint": [0, 256]}},
+                "scale": {"shape": ["M"]},
+            },
+        ),
+        (
+            "shifted",
+            {
                 "packed": {"shape": ["M", "N"], "dtype": "int32", "init": {"randint": [0, 2147483647]}},
                 "scale": {"shape": ["M"]},
+            },
+        ),
+        (
+            "told_dtypes",
+            {
+                "a": {"shape": ["M", "K"], "dtype": "int8", "init": {"randint": [-127, 128]}},
+                "b": {"shape": ["N", "K"], "dtype": "float8_e4m3fn"},
+                "rows": {"shape": ["M"], "dtype": "int32", "init": {"randint": [0, "V"]}},
+                "keep": {"shape": ["M"], "dtype": "bool", "init": {"mask": 0.5}},
             },
         ),
     ],
@@ -231,6 +294,40 @@ def test_dims_that_a_wrapper_names_are_apart(tmp_path: Path) -> None:
     shapes = {name: one["shape"] for name, one in found["inputs"].items()}
     keys = ["B", "H", "T", "D"]
     assert (shapes, found["kwargs"]) == ({"q": ["B", "H", "S", "D"], "k": keys, "v": keys}, {"scale": 0.5})
+
+
+def test_quantized_inputs_have_a_scale_beside_them_and_are_made_floats(tmp_path: Path) -> None:
+    found = entry(tmp_path, "product")
+    for name in ("x_q", "w_q"):
+        assert (found["inputs"][name]["dtype"], found["inputs"][name]["init"]) == ("int8", {"randint": [-127, 128]})
+    assert "dtype" not in entry(tmp_path, "attention")["inputs"]["q"]
+
+
+def test_inputs_that_reference_and_wrapper_may_be_called_without_are_optional(tmp_path: Path) -> None:
+    weights = {"weight": {"shape": ["N"], "optional": True}, "bias": {"shape": ["N"], "optional": True}}
+    assert entry(tmp_path, "normed")["inputs"] == {"x": {"shape": ["M", "N"]}, **weights}
+    # The wrapper wants one of them, and has no other.
+    one = entry(tmp_path, "normed", parameters="x, weight")
+    assert one["inputs"] == {"x": {"shape": ["M", "N"]}, "weight": {"shape": ["N"]}}
+    # The reference may not be called without it, whatever it says.
+    assert entry(tmp_path, "weighted")["inputs"] == {"x": {"shape": ["M", "N"]}, "weight": {"shape": ["N"]}}
+
+
+def test_the_functions_that_a_reference_calls_are_read_too(tmp_path: Path) -> None:
+    found = entry(tmp_path, "through_helpers")
+    assert found["inputs"] == {
+        "table": {"shape": ["batch", "rows", "width"]},
+        "ids": {"shape": ["batch"], **INT, "init": {"randint": [0, "batch"]}},
+    }
+    assert found["kwargs"] == {"flag": True}
+    endless = "def f(x, n):\n    return g(n, x)\n\n\ndef g(n, y):\n    B, D = y.shape\n    return f(y, range(n))\n"
+    told = usage.of_function(endless, "f")
+    assert (told["x"].dims, told["n"].is_whole) == (["B", "D"], True)
+
+
+def test_where_segments_begin_is_seen_in_the_wrapper_too(tmp_path: Path) -> None:
+    found = entry(tmp_path, "bounded", "lengths = bounds[1:] - bounds[:-1]")
+    assert found["inputs"]["bounds"] == {"shape": ["G+1"], "dtype": "int32", "init": {"offsets": "M"}}
 
 
 @pytest.mark.parametrize("name", ["nothing", "words"])
@@ -289,3 +386,5 @@ class F:
     assert uses["x"].dims == ["rows", "columns"]
     assert (uses["idx"].places, uses["idx"].fixed, uses["idx"].is_written_at) == ([("y", 0)] * 2, {1: 2}, True)
     assert (uses["y"].least, uses["gate"].fixed) == (3, {-1: 3})
+    bound = "def f(x):\n    largest, x = x.topk(4)\n    (rows,) = x.shape\n    return x + largest\n"
+    assert usage.of_function(bound, "f")["x"].dims is None
