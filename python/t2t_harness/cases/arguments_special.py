@@ -9,7 +9,8 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from t2t_harness.cases import arguments_turned, elementwise, probing, windows
+from t2t_harness.cases import arguments_turned, bindings, elementwise, probing, windows
+from t2t_harness.op import expression
 
 if TYPE_CHECKING:
     from t2t_harness.boundary.documents import Declaration
@@ -105,6 +106,20 @@ def single(declaration: Declaration) -> dict[str, object]:
     return {"size": [1] * len(size) if isinstance(size, list) else 1}
 
 
+def longer_expressions(declaration: Declaration, value: object) -> list[object]:
+    """Returns one more than an argument of a reference that is a product or a quotient of dims, as of an image that becomes twice as large: of several in a list each by itself. What is a dim by itself, or has a difference, may be where something ends."""
+    dims = bindings.smallest(declaration)
+
+    def is_one(one: object) -> bool:
+        is_scaled = isinstance(one, str) and "-" not in one and ("*" in one or "//" in one)
+        return is_scaled and expression.stands_for(str(one), dims)
+
+    if isinstance(value, list):
+        places = [place for place, one in enumerate(value) if is_one(one)]
+        return [[*value[:place], f"{value[place]}+1", *value[place + 1 :]] for place in places]
+    return [f"{value}+1"] if is_one(value) else []
+
+
 BLOCKS = 32
 """A power of two from here on may be the length of a block or a group."""
 
@@ -114,6 +129,8 @@ def whole_away(declaration: Declaration, name: str, value: object, rank: int) ->
     is_dim = name.startswith(("dim", "axis")) and not (type(value) is int and value > rank)
     if is_dim or name in BY_SHAPE:
         return []
+    if declaration.get("reference") and (longer := longer_expressions(declaration, value)):
+        return longer
     if isinstance(value, list) and value and all(type(one) is int for one in value):
         more: list[object] = [[value[0] + 1, *value[1:]], [*value[:-1], value[-1] + 1]]
         return more[: len(value)]

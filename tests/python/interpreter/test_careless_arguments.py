@@ -320,6 +320,56 @@ def test_a_whole_number_that_is_written_in_is_found(tmp_path: Path, written: str
     assert of_reference(tmp_path, QUANTIZE.replace(written, instead))["verdict"]["class"] == "mismatch"
 
 
+STRETCH = """
+@triton.jit
+def kernel(x_ptr, out_ptr, n, width, wide, ratio, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    column = (at % wide) // ratio if ratio else (at % wide) * width // wide
+    tl.store(out_ptr + at, tl.load(x_ptr + at // wide * width + column, mask=at < n), mask=at < n)
+
+
+def wrapper(input, wide):
+    x = input.contiguous()
+    out = torch.empty(x.shape[0], wide, dtype=x.dtype, device=x.device)
+    if out.numel():
+        kernel[(triton.cdiv(out.numel(), 128),)](x, out, out.numel(), x.shape[1], wide, 0, BLOCK=128)
+    return out
+"""
+
+STRETCHED = """import torch
+
+
+def stretch(input, wide):
+    return input[:, torch.arange(wide, device=input.device) * input.shape[1] // wide]
+"""
+
+
+def stretch(tmp_path: Path, kernel: str) -> dict[str, Any]:
+    """Returns the documents of the check of a kernel that makes rows twice as long."""
+    refs = tmp_path / "workspace" / "refs"
+    refs.mkdir(parents=True)
+    (refs / "stretch.py").write_text(STRETCHED, encoding="utf-8")
+    reference = {"root": str(tmp_path / "workspace"), "file": "refs/stretch.py", "name": "stretch", "init": {}}
+    op = declared("", ONE, SIZES, seeds=1, kwargs={"wide": "2*N"}) | {"torch": None, "reference": reference}
+    return check(tmp_path, op, kernel)
+
+
+def test_a_length_that_is_a_multiple_of_a_dim_is_tried_at_others(tmp_path: Path) -> None:
+    documents = stretch(tmp_path / "right", STRETCH)
+    assert documents["verdict"]["verdict"] == "passed", documents["evidence"]["failure"]
+    wrong = STRETCH.replace("wide, 0, BLOCK", "wide, 2, BLOCK")
+    assert stretch(tmp_path / "wrong", wrong)["evidence"]["failure"]["case"] == "edge/kwarg[wide=2*N+1]/float32"
+
+
+def test_products_and_quotients_of_dims_are_tried_at_one_more() -> None:
+    op = declared("", ONE, SIZES) | {"torch": None, "reference": {"root": "", "file": "", "name": "", "init": {}}}
+    more = arguments_special.longer_expressions
+    assert more(op, "2*N") == ["2*N+1"] and more(op, "N//2") == ["N//2+1"]
+    assert more(op, ["2*M", 3, "2*N"]) == [["2*M+1", 3, "2*N"], ["2*M", 3, "2*N+1"]]
+    # What ends at a dim, ends nowhere else; a word is none.
+    assert more(op, "N") == more(op, "2*N-1") == more(op, "2*K") == more(op, "a * b?") == more(op, ["N", 2]) == []
+
+
 def test_the_evidence_names_the_arguments_of_a_random_op(tmp_path: Path) -> None:
     evidence = check(tmp_path, *HONEST["dropout"])["evidence"]
     rows = {row["name"].split("/")[1]: row["verdict"] for row in evidence["cases"] if "kwarg[" in row["name"]}
