@@ -49,6 +49,10 @@ DIRECTIONS = {0: 1.0, 1: -1.0}
 """The calls in which all roundings go one way, away from zero or towards it; in the others each goes its own."""
 
 
+class TooManyError(Exception):
+    """A reference calls more operations of torch than it is asked for."""
+
+
 def references(
     declaration: Declaration,
     case: Case,
@@ -57,14 +61,16 @@ def references(
     flows: oracle.Flows | None = None,
     *,
     all_quotients: bool = False,
+    limit: int | None = None,
 ) -> Iterator[dict[str, torch.Tensor]]:
-    """Yields the results of a reference in Python, by name, with its roundings moved; the same ones each time. `all_quotients` moves those that are exact, too, but for quotients by powers of two. Nothing where it raises so. The gradients that flow in are as for `oracle.reference`."""
+    """Yields the results of a reference in Python, by name, with its roundings moved; the same ones each time. `all_quotients` moves those that are exact, too, but for quotients by powers of two. Nothing where it raises so, and nothing more after so many operations of torch as `limit` says. The gradients that flow in are as for `oracle.reference`."""
     import torch
     from torch.utils._python_dispatch import TorchDispatchMode
 
     class Moved(TorchDispatchMode):  # type: ignore[no-untyped-call]
         nudged: Callable[..., torch.Tensor]
         decides = False
+        count = 0
 
         @classmethod
         def _should_skip_dynamo(cls) -> bool:
@@ -73,6 +79,9 @@ def references(
 
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
+            Moved.count += 1
+            if limit is not None and Moved.count > limit:
+                raise TooManyError
             made = func(*args, **kwargs)
             self.decides |= is_decision(func._schema.name, kwargs)
             bits = bits_of(func._schema.name, device)
@@ -98,6 +107,8 @@ def references(
             kwargs = called_with.kwargs_of(declaration, case)
             with mode:
                 found = oracle.called(function, declaration, case, oracle.copies(given), kwargs, device, flows).plain
+        except TooManyError:
+            return
         except Exception as error:
             if oracle.is_own(error):
                 raise
@@ -196,8 +207,9 @@ def either_way(
     wide: torch.Tensor | None,
     device: str,
     flows: oracle.Flows | None = None,
+    limit: int | None = None,
 ) -> comparing.Judged | None:
-    """Returns `judged`, beside whose result the oracle has `wide`, with the reference's own element of the result `name` wherever the kernel has what that is with moved roundings, and is decided otherwise; None where there is no such element, or no reference in Python."""
+    """Returns `judged`, beside whose result the oracle has `wide`, with the reference's own element of the result `name` wherever the kernel has what that is with moved roundings, and is decided otherwise; None where there is no such element, or no reference in Python. After so many operations of torch as `limit` says it is not asked again."""
     import torch
 
     made, plain = judged.made[name], judged.right[name]
@@ -207,7 +219,7 @@ def either_way(
     allowed = comparing.allowed_of(declaration, comparing.narrowest(case), name, plain, wide)
     is_wrong = ~close(made, plain, allowed)
     is_open = torch.zeros_like(is_wrong)
-    for turn, other in enumerate(references(declaration, case, judged.given, device, flows), 1):
+    for turn, other in enumerate(references(declaration, case, judged.given, device, flows, limit=limit), 1):
         if name not in other or other[name].shape != plain.shape:
             return None
         is_open |= ~close(other[name], plain, allowed) & close(made, other[name], allowed)
@@ -215,7 +227,8 @@ def either_way(
             break
     left = is_wrong & ~is_open
     if device != "cpu" and 0 < int(left.sum()) <= max(1, left.numel() // SHARE):
-        for other in references(declaration, case, judged.given, device, flows, all_quotients=True):
+        others = references(declaration, case, judged.given, device, flows, all_quotients=True, limit=limit)
+        for other in others:
             is_open |= left & close(made, other[name], allowed)
     if not is_open.any():
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from t2t_harness.cases import cases, elementwise, probe_coarse, probe_scaled
@@ -78,11 +79,22 @@ def right_elsewhere(trial: Trial, case: cases.Case, name: str, judged: comparing
     return None
 
 
+def says_nothing(trial: Trial, case: cases.Case, rule: str) -> bool:
+    """Tells whether a rule need not be asked: the kernel is rejected for another case already, and for one of the same keyword arguments the rule had nothing to say. Each calls the reference anew, which takes seconds where that is a loop over time."""
+    return trial.first is not None and (rule, repr(case.kwargs)) in trial.silent
+
+
 def in_another_order(
     trial: Trial, case: cases.Case, name: str, judged: comparing.Judged
 ) -> tolerance.Comparison | None:
     """Returns the comparison with what the reference makes where it sorts equal values in another order, if the result is right by it, else None."""
-    for right in pointing.references(trial.declaration, case, judged.given, trial.device):
+    if says_nothing(trial, case, "order"):
+        return None
+    rights = pointing.references(trial.declaration, case, judged.given, trial.device)
+    first = next(rights, None)
+    if first is None:
+        trial.silent.add(("order", repr(case.kwargs)))
+    for right in chain(() if first is None else (first,), rights):
         with contextlib.suppress(KeyError):
             found = compared(trial, case, name, comparing.Judged(judged.given, right.plain, judged.made), right)
             if found.passed:
@@ -108,12 +120,17 @@ def where_it_counts(
     return found if found is not None and found.passed else None
 
 
+LATER = 1000
+"""After the first rejected case a reference is asked once more, or several times, for so many operations of torch at most: a loop over time has as many for each case, takes seconds, and what is wrong stays so."""
+
+
 def either_way(
     trial: Trial, case: cases.Case, name: str, judged: comparing.Judged, right: oracle.Reference
 ) -> tolerance.Comparison | None:
     """Returns the comparison in which a result is right, too, where a reference in Python has it with its own roundings moved, and decides something by that. None where the result is wrong by that, too."""
     wide = None if right.oracle is None else right.oracle.get(name)
-    either = rounding.either_way(trial.declaration, case, name, judged, wide, trial.device)
+    limit = None if trial.first is None else LATER
+    either = rounding.either_way(trial.declaration, case, name, judged, wide, trial.device, limit=limit)
     found = None if either is None else compared(trial, case, name, either, right)
     return found if found is not None and found.passed else None
 
@@ -139,7 +156,11 @@ def weighed(
     slack: Mapping[str, torch.Tensor],
 ) -> tolerance.Comparison | None:
     """Returns the comparison in which a result is right, too, that is off by what the last bits of large exponents are worth; `slack` is what those of the inputs are. None where the result is wrong by that, too."""
+    if says_nothing(trial, case, f"exponents {name}"):
+        return None
     worth = exponents.worth(trial.declaration, case, name, judged.given, trial.device)
+    if worth == 0.0:
+        trial.silent.add((f"exponents {name}", repr(case.kwargs)))
     if worth == 0.0 or (worth > exponents.MOST and case.values != "large"):
         return None
     wide = None if right.oracle is None else right.oracle.get(name)

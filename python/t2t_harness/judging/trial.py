@@ -47,6 +47,8 @@ class Trial:
     """Results of the reference's module that the kernel's has none of, by name."""
     computed: set[str] = field(default_factory=set)
     """What torch computed for the wrapper, as the op's `allow` lets it."""
+    silent: set[tuple[str, str]] = field(default_factory=set)
+    """Rules that had nothing to say of a wrong case, by name, with its keyword arguments in words."""
     random: random_trial.Collected = field(default_factory=random_trial.Collected)
     """What the results of a random op show."""
 

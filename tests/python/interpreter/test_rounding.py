@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from checks import declared, require_passed, require_rejected, tensor
 
 from t2t_harness.cases import cases, inputs, probe_coarse
-from t2t_harness.judging import oracle, rounding
+from t2t_harness.judging import comparing, oracle, pointing, progress, rounding, rules
+from t2t_harness.judging.finding import Finding
+from t2t_harness.judging.trial import Trial
 
 REFERENCE = """
 import torch
@@ -122,6 +126,43 @@ def test_exact_numbers_decide_one_way(tmp_path: Path) -> None:
     # A little beside these numbers nothing is exact, and nothing is decided by the last bits either.
     given = {name: value * 1.1 for name, value in given.items()}
     assert all(found["0"].dtype == torch.bool for found in rounding.references(own, case, given, "cpu"))
+
+
+def test_once_a_case_is_rejected_others_are_asked_no_more_than_they_may_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = near(tmp_path)
+    case = cases.declared_cases(own)[0]
+    given = inputs.make_inputs(own, case)
+    right = oracle.reference(own, case, given)
+    judged = comparing.Judged(given, right.plain, {"0": ~right.plain["0"]})
+    trial = Trial({"op": own, "lane": "interpreter"}, progress.Progress())  # type: ignore[typeddict-item]
+    asked: list[object] = []
+    monkeypatch.setattr(pointing, "references", lambda *given: iter(asked.append(given) or ()))
+    monkeypatch.setattr(rounding, "either_way", lambda *_, **more: asked.append(more["limit"]))
+
+    def count(case: cases.Case) -> int:
+        before = len(asked)
+        assert rules.in_another_order(trial, case, "0", judged) is None
+        return len(asked) - before
+
+    # As long as nothing is rejected each case is asked all.
+    assert [count(case), count(case)] == [1, 1]
+    trial.first = (case.name, Finding("mismatch", "wrong"))
+    other = replace(case, kwargs={"radius": 2.0})
+    assert [count(case), count(other), count(other), count(case)] == [0, 1, 0, 0]
+    assert rules.either_way(trial, case, "0", judged, right) is None and asked[-1] == rules.LATER
+    trial.first = None
+    assert rules.either_way(trial, case, "0", judged, right) is None and asked[-1] is None
+
+
+def test_a_reference_is_asked_for_no_more_operations_than_are_allowed(tmp_path: Path) -> None:
+    own = near(tmp_path)
+    case = cases.declared_cases(own)[0]
+    given = inputs.make_inputs(own, case)
+    assert [*rounding.references(own, case, given, "cpu", limit=3)] == []
+    some = [*rounding.references(own, case, given, "cpu", limit=100)]
+    assert 0 < len(some) < len([*rounding.references(own, case, given, "cpu")])
 
 
 def test_an_equal_distance_is_decided_as_the_reference_has_it(tmp_path: Path) -> None:
