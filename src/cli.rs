@@ -260,11 +260,11 @@ enum Command {
     },
     /// Remove logs/ and, with --cache, cache/
     Clean {
-        /// The store too: every result is lost
+        /// The store too: every result is lost, but for what persons wrote and something else replaced
         #[arg(long)]
         cache: bool,
         /// Do not ask
-        #[arg(long, short, requires = "cache")]
+        #[arg(long, short)]
         yes: bool,
     },
     /// Serve agents: the Model Context Protocol on standard input and output

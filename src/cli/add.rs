@@ -217,7 +217,7 @@ fn write_all<'a>(
     if fs::read_if_there(&place).context("cannot read `ops.yaml`")?.as_deref() != before {
         return Err(CliError::machine("ops.yaml changed meanwhile: run the command again"));
     }
-    fs::write(&place, text.as_bytes()).context("cannot write `ops.yaml`")?;
+    fs::write_linked(&place, text.as_bytes()).context("cannot write `ops.yaml`")?;
     Ok(())
 }
 

@@ -172,11 +172,11 @@ fn write(root: &Path, options: &Options, op: &str, found: &AdoptedEntry, wrapper
     let new =
         entry::inserted(&old, &text).ok_or_else(|| CliError::by_hand("its ops are no blocks of their own", &text))?;
     Spec::parse(OPS, new.as_bytes(), None).map_err(CliError::Spec)?;
-    fs::write(&file, new.as_bytes()).context("cannot write `ops.yaml`")?;
+    fs::write_linked(&file, new.as_bytes()).context("cannot write `ops.yaml`")?;
     let is_new = before.is_none();
     // What it names is looked at only when a workspace is opened, as what its reference imports.
     if let Err(refusal) = Session::open(root, options, &Interrupt::default()) {
-        let restored = before.map_or_else(|| fs::remove(&file), |bytes| fs::write(&file, &bytes));
+        let restored = before.map_or_else(|| fs::remove(&file), |bytes| fs::write_linked(&file, &bytes));
         restored.context("cannot write `ops.yaml` as it was")?;
         return Err(refusal.into());
     }

@@ -229,13 +229,13 @@ pub(super) struct BuildArguments {
     #[arg(long)]
     pub(super) on_cpus: bool,
     /// Write a timeline of the build to FILE, for Perfetto and chrome://tracing
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     pub(super) trace: Option<PathBuf>,
     /// Write events to FILE as they happen, a line of JSON each
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     pub(super) events: Option<PathBuf>,
     /// Write the state of each check and bench to FILE, as JUnit XML
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
     pub(super) junit: Option<PathBuf>,
     /// Print the figures of the benches at the end: `t2t bench`.
     #[arg(skip)]

@@ -51,7 +51,11 @@ pub(crate) fn new(arguments: &NewArguments) -> Result<u8, CliError> {
     let text = String::from_utf8_lossy(&before).into_owned();
     let with = declared(&text, known, name, from)?;
     write(&root, &path, &kernel)?;
-    write(&root, OPS, with.as_bytes())?;
+    if let Err(error) = fs::write_linked(&root.join(OPS), with.as_bytes()).context("cannot write `ops.yaml`") {
+        // What cannot be removed is a kernel that nothing names.
+        let _ = fs::remove(&root.join(&path));
+        return Err(error.into());
+    }
     streams::say(&format!("wrote {path}, a copy of {}; ops.yaml lists it", from.file));
     Ok(0)
 }

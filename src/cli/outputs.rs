@@ -43,6 +43,7 @@ pub(crate) struct Outputs {
 impl Outputs {
     /// Returns the outputs that `arguments` ask for, their files made.
     pub(crate) fn open(common: &Common, arguments: &BuildArguments) -> Result<Self, CliError> {
+        are_apart(arguments)?;
         let environment = |name: &str| env::var_os(name);
         let screen = Screen::of(&Term::stderr(), &environment);
         let verbosity = if common.quiet { Verbosity::Quiet } else { Verbosity::Normal };
@@ -134,6 +135,22 @@ fn open_trace(path: &Path) -> Result<(Trace, PathBuf), CliError> {
     let begin = cores::monotonic();
     let empty = Trace::new(begin).finish(begin).to_string();
     Ok((Trace::new(begin), made(path, empty.as_bytes(), "the trace")?))
+}
+
+/// Fails where two of the requested files are one, in which the last one written would be left.
+fn are_apart(arguments: &BuildArguments) -> Result<(), CliError> {
+    let asked = [("--trace", &arguments.trace), ("--events", &arguments.events), ("--junit", &arguments.junit)];
+    let asked: Vec<(&str, PathBuf)> =
+        asked.into_iter().filter_map(|(flag, path)| Some((flag, context::absolute(path.as_deref()?)))).collect();
+    for (place, (flag, path)) in asked.iter().enumerate() {
+        if let Some((other, _)) = asked[..place].iter().find(|(_, earlier)| earlier == path) {
+            return Err(CliError::misuse(
+                format!("`{other}` and `{flag}` name one file, `{}`", path.display()),
+                "give each a file of its own",
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn open_junit(path: &Path) -> Result<PathBuf, CliError> {

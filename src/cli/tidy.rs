@@ -61,7 +61,9 @@ fn remove_all(folders: &[&Path], cache: &Path, kept: &BTreeSet<String>) -> io::R
     leftovers::sweep_scratch(cache);
     let aside = leftovers::folder_of(cache, std::process::id());
     for (number, folder) in folders.iter().enumerate() {
-        let is_kept = |name: &String| if *folder == cache { name == leftovers::SCRATCH } else { kept.contains(name) };
+        let is_kept = |name: &String| {
+            if *folder == cache { name == leftovers::SCRATCH || name == REPLACED } else { kept.contains(name) }
+        };
         for name in in_order(made(folder)).filter(|name| !is_kept(name)) {
             let path = folder.join(&name);
             // What lies on another file system is removed where it is.
@@ -104,6 +106,9 @@ fn own(root: &Path) -> Result<BTreeSet<String>, CliError> {
     Ok(kept)
 }
 
+/// Where in the store that lies which persons wrote and something else replaced: nothing makes it again.
+const REPLACED: &str = "replaced";
+
 /// What commands leave in `logs/` beside logs.
 const MADE: [&str; 3] = ["report.html", "repro", "sweep"];
 
@@ -121,7 +126,8 @@ fn made(folder: &Path) -> impl Iterator<Item = String> {
 
 /// Says what will be lost, and how much of it there is.
 fn announce(cache: &Path) {
-    let weights: Vec<(usize, u64)> = made(cache).map(|name| fs::weight(&cache.join(name))).collect();
+    let weights: Vec<(usize, u64)> =
+        made(cache).filter(|name| name != REPLACED).map(|name| fs::weight(&cache.join(name))).collect();
     let files: usize = weights.iter().map(|(files, _)| files).sum();
     let bytes: u64 = weights.iter().map(|(_, bytes)| bytes).sum();
     let what = if files == 1 { "1 file".to_owned() } else { format!("{files} files") };
@@ -129,6 +135,9 @@ fn announce(cache: &Path) {
         "removes logs/ and cache/: every result, {what}, {}; the next build runs everything again",
         cache::bytes(bytes)
     ));
+    if cache.join(REPLACED).exists() {
+        streams::say("note: cache/replaced stays: persons wrote what is in it, and nothing makes it again");
+    }
 }
 
 /// Asks on a terminal, and returns whether the answer is yes. Without a terminal the command itself counts as yes.

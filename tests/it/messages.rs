@@ -323,6 +323,9 @@ fn clean_says_what_it_takes_and_asks_on_a_terminal() {
     let text = on_a_terminal("n", "clean --cache --yes");
     assert!(!text.contains("y/N") && !project.exists("cache/journal"), "{text}");
     project.build();
-    project.t2t("clean --cache").exits(0).says("removes logs/ and cache/: every result, ").never_says("y/N");
-    assert!(!project.exists("cache/journal"));
+    project.write("cache/replaced/0123-relu-v1.py", "# what a person wrote\n");
+    let kept = "note: cache/replaced stays: persons wrote what is in it, and nothing makes it again\n";
+    project.t2t("clean --cache").exits(0).says("removes logs/ and cache/: every result, ").says(kept).never_says("y/N");
+    assert!(!project.exists("cache/journal") && project.exists("cache/replaced/0123-relu-v1.py"));
+    project.t2t("clean --yes").exits(0);
 }

@@ -198,6 +198,18 @@ fn a_file_that_cannot_be_written_stops_the_build_before_anything_runs() {
 }
 
 #[test]
+fn each_output_is_a_file_of_its_own_and_a_dry_run_has_none() {
+    let project = Project::new();
+    let ran = project.t2t("build --events told --junit ./told").exits(2).runs("");
+    let expected = "error: `--events` and `--junit` name one file, `[ROOT]/told`\nhint: give each a file of its own\n";
+    assert_eq!((ran.stderr.as_str(), project.exists("told")), (expected, false));
+    for flag in ["--events", "--junit", "--trace"] {
+        let ran = project.t2t(&format!("build --dry-run {flag} told")).exits(2).runs("");
+        assert!(ran.stderr.contains("cannot be used with"), "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_file_that_holds_something_else_is_not_replaced() {
     let project = Project::new();
     let files = ["ops.yaml", "kernels/softmax/v2_tiling.py"];

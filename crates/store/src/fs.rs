@@ -203,6 +203,12 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_by(path, |file| file.write_all(bytes))
 }
 
+/// Like [`write()`], but a link stays, and the file that it leads to gets the bytes: a file that a person keeps.
+pub fn write_linked(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let place = if_there(fs::canonicalize(path))?;
+    write(place.as_deref().unwrap_or(path), bytes)
+}
+
 /// Like [`write()`], but waits until the bytes are on the disk before it renames: so a loss of power also leaves the old bytes or the new ones.
 pub(crate) fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_by(path, |file| file.write_all(bytes).and_then(|()| file.sync_all()))

@@ -78,7 +78,7 @@ pub(super) fn write(root: &Path, before: Option<&[u8]>, all: &[Imported]) -> Res
             fs::make_folder(path.parent().unwrap_or(root))?;
             fs::write(&path, bytes)?;
         }
-        fs::write(&root.join(OPS), new.as_bytes())
+        fs::write_linked(&root.join(OPS), new.as_bytes())
     };
     written().map_err(|error| {
         for Imported { op, .. } in all {

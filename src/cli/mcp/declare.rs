@@ -62,7 +62,7 @@ pub(super) fn by_entry(root: &Path, asked: &OfEntry) -> Result<Value, Fault> {
             "write one op: its name as the key, at the margin, its fields below it, indented by two",
         ));
     };
-    fs::write(&place, text.as_bytes()).map_err(|error| failed(OPS, "write", &error))?;
+    fs::write_linked(&place, text.as_bytes()).map_err(|error| failed(OPS, "write", &error))?;
     if before.is_none() {
         init::ignore(root).map_err(|error| failed(".gitignore", "write", &error))?;
     }

@@ -67,3 +67,21 @@ fn what_cannot_be_is_said_and_nothing_is_written() {
     );
     assert_eq!(project.read("ops.yaml"), before);
 }
+
+#[test]
+fn a_linked_ops_yaml_stays_a_link_and_what_cannot_be_listed_is_not_written() {
+    let project = Project::new();
+    let link = |to: &str| {
+        std::fs::rename(project.path("ops.yaml"), project.path(to)).unwrap();
+        std::os::unix::fs::symlink(to, project.path("ops.yaml")).unwrap();
+    };
+    link("shared.yaml");
+    project.t2t("new gelu/v5").exits(0);
+    assert!(project.path("ops.yaml").is_symlink());
+    assert!(project.read("shared.yaml").contains("    variants: [v1_baseline, v2_tiling, v5]\n"));
+    // No file beside one of the longest name can have a longer one, from which it would be renamed.
+    std::fs::rename(project.path("shared.yaml"), project.path("ops.yaml")).unwrap();
+    link(&"o".repeat(255));
+    project.t2t("new gelu/v6").exits(3).says("cannot write `ops.yaml`");
+    assert!(project.exists("kernels/gelu/v5.py") && !project.exists("kernels/gelu/v6.py"));
+}
