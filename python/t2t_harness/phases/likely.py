@@ -81,7 +81,7 @@ NUMBERS = re.compile(
 """Names of numbers that have a point."""
 
 WHOLE = re.compile(
-    r"(num|max|n|min)_.+|.*_(size|dim|heads|groups|len|width|blocks|experts)|(k|top_?k|groups?|blocks?|bins|window|size|heads|stride|padding)",
+    r"(num|max|n|min)_.+|.*_(size|dim|heads|groups|len|width|blocks|experts)|(k|top_?k|groups?|blocks?|bins|window|size|heads|stride|padding|seed|levels|radius)",
     re.IGNORECASE,
 )
 """Names of whole numbers."""
@@ -280,6 +280,7 @@ def numbers(one: Parameter, use: Use, dims: list[Length]) -> Iterator[tuple[floa
         yield from ((0.7, length) for length in dims)
     else:
         yield 0.0, 0.5
+        yield 0.8, 2
 
 
 def tensors(name: str, use: Use, beside: Beside) -> Iterator[tuple[float, Tried]]:

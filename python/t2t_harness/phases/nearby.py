@@ -17,6 +17,8 @@ BASES: tuple[tuple[float, tuple[Length, ...]], ...] = (
     (1.5, ("N",)),
     (1.6, ("B", "H", "S", "D")),
     (3.0, ("B", "C", "H", "W", "D")),
+    (3.2, ("B", "N", "N")),
+    (3.3, ("N", "N")),
     (3.5, ("M", 4)),
 )
 """The shapes that the first input may have, and how unlikely each is."""
@@ -63,6 +65,7 @@ def related(base: tuple[Length, ...], *, is_weight: bool) -> Iterator[tuple[floa
         yield 1.4, [*base[:-1]]
         yield 1.9, [last, new]
         yield 2.0, [new, last]
+        yield 2.05, [last, last]
         yield 2.1, [*base[:-1], new]
     if len(base) > 2:
         yield 1.6, [first]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 
+from t2t_harness.sources import launched
 from t2t_harness.sources.use import Use, joined
 
 KEEP = frozenset("float double half bfloat16 long int to type contiguous detach clone type_as".split())
@@ -35,10 +36,14 @@ SHAPED = frozenset(
 class Reader(ast.NodeVisitor):
     """Reads the statements of a function in their order, and follows its parameters as far as their shapes stay."""
 
-    def __init__(self, names: list[str], helper: Callable[[str], dict[str, Use]]) -> None:
+    def __init__(
+        self, names: list[str], helper: Callable[[str], dict[str, Use]], functions: launched.Functions
+    ) -> None:
         self.uses = {name: Use() for name in names}
         self.helper = helper
         """Returns what a function that is called says of its own parameters, in order; nothing of one that is not known."""
+        self.functions = functions
+        """Returns a function of the file by its name; None where there is none."""
         self.known: dict[str, str | None] = {name: name for name in names}
         self.derived: dict[str, str] = {}
         """Names of what is a part of a parameter, or its quotient."""
@@ -194,6 +199,8 @@ class Reader(ast.NodeVisitor):
             self.number(given[1:] if is_method or called in ("topk", "one_hot") else given)
         elif isinstance(node.func, ast.Name):
             self.passed_on(node)
+        elif isinstance(node.func, ast.Subscript) and isinstance(node.func.value, ast.Name):
+            self.launch(node, self.functions(node.func.value.id))
         found = self.dim_of(node)
         if found is not None:
             self.reach(*found)
@@ -204,6 +211,30 @@ class Reader(ast.NodeVisitor):
         elif own is not None and is_method and _makes_floats(called, node.args):
             self.uses[own].is_widened = True
         self.generic_visit(node)
+
+    def launch(self, node: ast.Call, kernel: ast.FunctionDef | None) -> None:
+        """Reads what a kernel does with the arguments that it is launched with as they are: `kernel[grid](x, n, …)`. A single `*x.stride()` stands for as many parameters as are left."""
+        if kernel is None:
+            return
+        names, read = launched.parameters(kernel), launched.pointers(kernel, self.functions)
+        by_name = {one.arg for one in node.keywords}
+        names = [name for name in names if name not in by_name]
+        starred = [place for place, one in enumerate(node.args) if isinstance(one, ast.Starred)]
+        left = len(names) - (len(node.args) - len(starred))
+        # What follows the last `*` is counted from the end, as far as no default is left out.
+        pairs = [*zip(node.args[: starred[0]] if starred else node.args, names, strict=False)]
+        pairs += zip(reversed(node.args[starred[-1] + 1 :]), reversed(names), strict=False) if starred else ()
+        for one, name in pairs:
+            own = self.of(one)
+            if own is not None:
+                self.uses[own].is_tensor |= name in read
+                self.uses[own].is_number |= name not in read
+        match node.args[starred[0]] if len(starred) == 1 else None:
+            case ast.Starred(value=ast.Call(func=ast.Attribute(value=value, attr="stride"), args=[])):
+                own = self.of(value)
+                if own is not None and left > 0:
+                    self.reach(own, left - 1)
+                    self.uses[own].most = left
 
     def passed_on(self, node: ast.Call) -> None:
         """Reads what a function does with the arguments that it is given as they are."""

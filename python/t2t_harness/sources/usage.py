@@ -31,6 +31,11 @@ class _File:
     def __init__(self, source: str, body: list[ast.stmt]) -> None:
         self.source = source
         self.named = {one.name: one for one in body if isinstance(one, (ast.ClassDef, ast.FunctionDef))}
+        for one in [*self.named.values()]:
+            # A function within another one is called by its name there, too.
+            inner = ast.walk(one) if isinstance(one, ast.FunctionDef) else ()
+            for node in (node for node in inner if isinstance(node, ast.FunctionDef)):
+                self.named.setdefault(node.name, node)
         self.within: list[str] = []
         """The functions that are read now, each called by the one before."""
         self.told: dict[str, dict[str, Use]] = {}
@@ -54,9 +59,14 @@ class _File:
             self.within.pop()
         return {parameter: replace(use) for parameter, use in self.told[name].items()}
 
+    def function(self, name: str) -> ast.FunctionDef | None:
+        """Returns a function of the file by its name; None where there is none."""
+        found = self.named.get(name)
+        return found if isinstance(found, ast.FunctionDef) else None
+
     def _of_node(self, node: ast.FunctionDef, plain: list[ast.arg]) -> dict[str, Use]:
         parameters = [*node.args.posonlyargs, *plain, *node.args.kwonlyargs]
-        reader = Reader([one.arg for one in parameters], self.of)
+        reader = Reader([one.arg for one in parameters], self.of, self.function)
         try:
             for statement in node.body:
                 reader.visit(statement)

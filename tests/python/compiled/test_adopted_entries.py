@@ -160,6 +160,10 @@ def linear(x, weight):
     return x @ weight.T
 
 
+def stencil(u, c):
+    return u + c * (torch.roll(u, 1, 1) - u)
+
+
 def nothing(x):
     print("nothing is returned")
 
@@ -323,6 +327,44 @@ def test_the_functions_that_a_reference_calls_are_read_too(tmp_path: Path) -> No
     endless = "def f(x, n):\n    return g(n, x)\n\n\ndef g(n, y):\n    B, D = y.shape\n    return f(y, range(n))\n"
     told = usage.of_function(endless, "f")
     assert (told["x"].dims, told["n"].is_whole) == (["B", "D"], True)
+
+
+LAUNCHED = """
+@triton.jit
+def at(base, i, n):
+    return tl.load(base + i, mask=i < n, other=0.0)
+
+
+@triton.jit
+def kernel(u_ptr, w_ptr, o_ptr, H, s0, s1, s2, c, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    rows = u_ptr + i * s0
+    tl.atomic_add(o_ptr + i, c * tl.load(rows, mask=i < n) + at(w_ptr + H, i, n))
+
+
+def {name}({given}):
+    kernel[(1,)](u, w, out, u.shape[1], *u.stride(), c, out.numel(), BLOCK=64)
+"""
+
+
+def test_what_a_kernel_is_launched_with_is_a_pointer_or_a_number(tmp_path: Path) -> None:
+    told = usage.of_function(LAUNCHED.format(name="f", given="u, w, out, c"), "f")
+    assert (told["u"].is_tensor, told["u"].least, told["u"].most) == (True, 3, 3)
+    assert [(told[one].is_tensor, told[one].is_number) for one in ("w", "out", "c")] == [(True, False)] * 2 + [
+        (False, True)
+    ]
+    found = entry(tmp_path, "stencil")
+    assert {*found["inputs"]} == {"u", "c"}, "each may be a tensor"
+    (tmp_path / "kernel.py").write_text(LAUNCHED.format(name="stencil", given="u, c"), encoding="utf-8")
+    asked: Any = {"root": str(tmp_path), "name": "stencil", "what": "kernel.py", "file": "kernel.py", "module": None}
+    known: Any = adopt.entry_for({**asked, "entry": None, "torch": None, "reference": "reference.py::stencil"})
+    assert [one["shape"] for one in known["inputs"]] == [["B", "S", "D"]]
+    assert known["kwargs"] == {"c": 0.5}
+
+
+def test_functions_within_a_function_are_read_too() -> None:
+    source = "def f(x):\n    def part(v):\n        return (v >> 16) & 1\n\n    return part(x)\n"
+    assert usage.of_function(source, "f")["x"].is_bits
 
 
 def test_where_segments_begin_is_seen_in_the_wrapper_too(tmp_path: Path) -> None:
