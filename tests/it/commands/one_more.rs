@@ -79,6 +79,8 @@ fn a_linked_ops_yaml_stays_a_link_and_what_cannot_be_listed_is_not_written() {
     project.t2t("new gelu/v5").exits(0);
     assert!(project.path("ops.yaml").is_symlink());
     assert!(project.read("shared.yaml").contains("    variants: [v1_baseline, v2_tiling, v5]\n"));
+    project.t2t("add relu --write").exits(0);
+    assert!(project.path("ops.yaml").is_symlink() && project.read("shared.yaml").contains("  relu:\n"));
     // No file beside one of the longest name can have a longer one, from which it would be renamed.
     std::fs::rename(project.path("shared.yaml"), project.path("ops.yaml")).unwrap();
     link(&"o".repeat(255));
